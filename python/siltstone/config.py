@@ -22,20 +22,12 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Final
 
-from siltstone.compaction import checks
+from siltstone.compaction import checks, results
 from siltstone.compaction.base import Compactor
 from siltstone.compaction.chain import Chain
 from siltstone.compaction.checks import nearest
 from siltstone.compaction.emergency import Emergency
 from siltstone.compaction.prompts import PROMPT, SUMMARY_PREFIX
-from siltstone.compaction.results import (
-    ClearConfig,
-    ClearToolResults,
-    CompressConfig,
-    CompressToolOutput,
-    DropDuplicateReads,
-    DuplicatesConfig,
-)
 from siltstone.errors import ConfigError, refuse
 from siltstone.systems.meerkat import CompactionConfig, ThresholdCompactor
 from siltstone.systems.openclaw import SmartTrim, SmartTrimConfig
@@ -111,9 +103,9 @@ POLICIES: Final[dict[str, PolicyKind]] = {
     "window": PolicyKind(WindowConfig, WindowCompactor, {"prompt": WINDOW_PROMPT}, WindowConfig.documented),
     "waterfall": PolicyKind(WaterfallConfig, WaterfallCompactor, {}, WaterfallConfig.documented),
     "smart-trim": PolicyKind(SmartTrimConfig, SmartTrim, {}, lambda: SmartTrim.documented().config),
-    "compress-tool-output": PolicyKind(CompressConfig, CompressToolOutput, {}),
-    "clear-tool-results": PolicyKind(ClearConfig, ClearToolResults, {}),
-    "drop-duplicate-reads": PolicyKind(DuplicatesConfig, DropDuplicateReads, {}),
+    "compress-tool-output": PolicyKind(results.CompressConfig, results.CompressToolOutput, {}),
+    "clear-tool-results": PolicyKind(results.ClearConfig, results.ClearToolResults, {}),
+    "drop-duplicate-reads": PolicyKind(results.DuplicatesConfig, results.DropDuplicateReads, {}),
     "emergency": PolicyKind(_EmergencySettings, _emergency, {}),
     "chain": PolicyKind(_ChainSettings, _chain, {}),
 }

@@ -13,7 +13,7 @@ from compacting import assistant, distinct, exchange, filler, system, user
 from playing import Play, committed, said, shown
 from siltstone import ConfigError, ExtractiveModel, Session, WindowCompactor
 from siltstone.compaction import CompactionContext, Trigger
-from siltstone.compaction.breakdown import breakdown, context_alert, level_of_ratio
+from siltstone.compaction.breakdown import alert_of, breakdown, level_of_ratio
 from siltstone.compaction.without_model import smart_fallback_summary
 from siltstone.engine import Compacted, Failed, Skipped
 from siltstone.events import ContextCritical, ContextWarning
@@ -310,7 +310,7 @@ def test_the_alerts_come_at_70_and_90_per_cent(tokens: int, told: type | None):
     from dataclasses import replace
 
     full = replace(breakdown(view, 100), total_tokens=tokens)
-    alert = context_alert(full)
+    alert = alert_of(tokens, 100)
     assert (alert is None) if told is None else isinstance(alert, told)
     assert full.is_warning == (tokens >= 70)
 

@@ -124,15 +124,9 @@ def test_bounds_that_keep_nothing_are_refused(wrong: dict[str, Any]) -> None:
 def test_oc_21_oc_22_the_documented_bounds_and_what_changes_them() -> None:
     assert Retention.documented() == Retention(20_000, timedelta(days=90), once=True)
     assert Retention.documented(eviction_days=0).max_age is None
-    settings = {"maxSegments": 5, "eviction_days": 1}
-    assert Retention.from_settings(settings) == Retention(5, timedelta(days=1), once=True)
+    assert Retention.documented(max_segments=5, eviction_days=1) == Retention(5, timedelta(days=1), once=True)
     with pytest.raises(ConfigError, match="max_segments must be an integer >= 1, got 0"):
-        Retention.from_settings({"maxSegments": 0})
-
-
-def test_oc_65_an_unknown_setting_is_refused_by_name() -> None:
-    with pytest.raises(ConfigError, match="unknown setting 'maxSegment' of retention; known are maxSegments"):
-        Retention.from_settings({"maxSegment": 5})
+        Retention.documented(max_segments=0)
 
 
 @pytest.mark.parametrize("once", [True, False])

@@ -18,7 +18,19 @@ from siltstone.tools.base import Tool
 # Reads and writes messages of Agent Framework.
 
 with requires("agent-framework"):
-    from agent_framework import Content, Message
+    from agent_framework import (
+        ChatContext,
+        ChatMiddleware,
+        ChatResponse,
+        Content,
+        FunctionInvocationContext,
+        FunctionTool,
+        Message,
+        ResponseStream,
+        SupportsChatGetResponse,
+        UsageDetails,
+        add_usage_details,
+    )
 
 
 ORIGIN: Final = {"origin": "siltstone"}  #: in ``additional_properties`` of messages that siltstone wrote
@@ -195,9 +207,6 @@ def _replaced(content: Content, block: Mapping[str, Any] | None) -> Content:
 
 # A chat client of Agent Framework as the model that writes summaries.
 
-with requires("agent-framework"):
-    from agent_framework import Message, SupportsChatGetResponse
-
 
 def summariser(client: SupportsChatGetResponse) -> Callable[[CompletionRequest], Awaitable[Completion]]:
     """*client* as the ``model`` of an ``AsyncSession``: it writes summaries, outside the agent's run.
@@ -230,19 +239,6 @@ def summariser(client: SupportsChatGetResponse) -> Callable[[CompletionRequest],
 
 
 # The chat middleware: memory and compaction for an ``Agent``.
-
-with requires("agent-framework"):
-    from agent_framework import (
-        ChatContext,
-        ChatMiddleware,
-        ChatResponse,
-        FunctionInvocationContext,
-        FunctionTool,
-        Message,
-        ResponseStream,
-        UsageDetails,
-        add_usage_details,
-    )
 
 
 _ATTRIBUTION = "_attribution"  # the framework's key for the provider that added a message to a request

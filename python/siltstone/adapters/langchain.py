@@ -29,17 +29,16 @@ from siltstone.tools.base import Tool
 # Reads and writes messages of LangChain.
 
 with requires("langchain"):
-    from langchain_core.messages import (
-        AIMessage,
-        AnyMessage,
-        BaseMessage,
-        ChatMessage,
-        FunctionMessage,
-        HumanMessage,
-        SystemMessage,
-        ToolMessage,
-        messages_from_dict,
-    )
+    from langchain.agents.middleware import AgentMiddleware, ModelRequest, ModelResponse
+    from langchain_core import messages as theirs
+    from langchain_core.language_models import BaseChatModel
+    from langchain_core.runnables import RunnableConfig
+    from langchain_core.tools import BaseTool, StructuredTool, ToolException
+    from langgraph.config import get_config
+    from langgraph.constants import TAG_NOSTREAM
+    from langgraph.graph.message import REMOVE_ALL_MESSAGES
+    from langgraph.runtime import Runtime
+    from langgraph.store import base as graphs
 
 
 SOURCE: Final = "lc_source"  #: the key by which LangChain itself marks a summary
@@ -52,11 +51,11 @@ _SOURCES: Final[dict[Provenance, str]] = {
     "injected_context": "siltstone.injected_context",
 }
 _KINDS: Final = (
-    (HumanMessage, "user"),
-    (AIMessage, "assistant"),
-    (ToolMessage, "tool"),
-    (SystemMessage, "system"),
-    (FunctionMessage, "function"),
+    (theirs.HumanMessage, "user"),
+    (theirs.AIMessage, "assistant"),
+    (theirs.ToolMessage, "tool"),
+    (theirs.SystemMessage, "system"),
+    (theirs.FunctionMessage, "function"),
 )
 _ROLES: Final = {"user": "user", "human": "user", "assistant": "assistant", "ai": "assistant"}
 _FIELDS: Final = attrgetter("__dict__")
@@ -69,7 +68,7 @@ _CALL_BLOCKS: Final = {
 _NOT_SENT: Final = frozenset({SOURCE, "tool_calls"})  # keys of additional_kwargs
 
 
-class LangChainDialect(HostDialect[BaseMessage]):
+class LangChainDialect(HostDialect[theirs.BaseMessage]):
     """Messages of langchain-core, with the parts that are sent to a model.
 
     Ids, ``response_metadata``, ``usage_metadata`` and artifacts belong to the host: no model sees them, and a
@@ -78,18 +77,18 @@ class LangChainDialect(HostDialect[BaseMessage]):
 
     name = "langchain"
 
-    def read(self, message: BaseMessage) -> Sequence[dict[str, Any]]:
+    def read(self, message: theirs.BaseMessage) -> Sequence[dict[str, Any]]:
         """*message* in the dialect of OpenAI's chat API; blocks of content stay as they are."""
         fields: dict[str, Any] = {"role": _role(message)}
-        if isinstance(message, ToolMessage):
+        if isinstance(message, theirs.ToolMessage):
             fields["tool_call_id"] = message.tool_call_id
         if message.name:
             fields["name"] = message.name
-        calls = _calls(message) if isinstance(message, AIMessage) else []
+        calls = _calls(message) if isinstance(message, theirs.AIMessage) else []
         fields["content"] = _content(message.content, {call["id"] for call in calls})
         if calls:
             fields["tool_calls"] = calls
-        if isinstance(message, ToolMessage) and message.status == "error":
+        if isinstance(message, theirs.ToolMessage) and message.status == "error":
             fields["status"] = "error"
         sent = {
             key: _plain(value) for key, value in message.additional_kwargs.items() if key not in _NOT_SENT
@@ -99,11 +98,11 @@ class LangChainDialect(HostDialect[BaseMessage]):
         return (fields,)
 
     def write(
-        self, fields: Mapping[str, Any], provenance: Provenance, original: BaseMessage | None
-    ) -> AnyMessage:
+        self, fields: Mapping[str, Any], provenance: Provenance, original: theirs.BaseMessage | None
+    ) -> theirs.AnyMessage:
         """A message with *fields* and a new id. A cut result keeps the artifact of its original."""
         content = fields.get("content")
-        if isinstance(original, ToolMessage):
+        if isinstance(original, theirs.ToolMessage):
             return original.model_copy(update={"content": content, "id": str(uuid4())})
         beside = dict(fields.get("additional_kwargs") or {})
         if provenance in _SOURCES:
@@ -118,20 +117,22 @@ class LangChainDialect(HostDialect[BaseMessage]):
         match fields.get("role"):
             case "assistant":
                 valid, invalid = _written_calls(fields.get("tool_calls") or ())
-                return AIMessage(**named, tool_calls=valid, invalid_tool_calls=invalid)
+                return theirs.AIMessage(**named, tool_calls=valid, invalid_tool_calls=invalid)
             case "tool":
                 status = "error" if fields.get("status") == "error" else "success"
-                return ToolMessage(**named, tool_call_id=fields.get("tool_call_id") or "", status=status)
+                return theirs.ToolMessage(
+                    **named, tool_call_id=fields.get("tool_call_id") or "", status=status
+                )
             case "function":
-                return FunctionMessage(**named)
+                return theirs.FunctionMessage(**named)
             case "system":
-                return SystemMessage(**named)
+                return theirs.SystemMessage(**named)
             case "developer":
                 beside["__openai_role__"] = "developer"  # langchain-openai's own mark of the role
-                return SystemMessage(**named)
-        return HumanMessage(**named)
+                return theirs.SystemMessage(**named)
+        return theirs.HumanMessage(**named)
 
-    def kept(self, message: BaseMessage) -> Any:
+    def kept(self, message: theirs.BaseMessage) -> Any:
         """LangChain's own form of *message*, without empty fields or an artifact that is no JSON."""
         fields = {**_FIELDS(message), **(message.__pydantic_extra__ or {})}  # model_dump takes 200 us
         data = {key: value for key, value in fields.items() if value or value == 0}
@@ -140,38 +141,38 @@ class LangChainDialect(HostDialect[BaseMessage]):
             data["artifact"] = artifact
         return {"type": message.type, "data": _plain(data)}
 
-    def restored(self, kept: Any) -> BaseMessage:
+    def restored(self, kept: Any) -> theirs.BaseMessage:
         """The message of LangChain's own form."""
-        (message,) = messages_from_dict([{**kept, "data": {"content": "", **kept["data"]}}])
+        (message,) = theirs.messages_from_dict([{**kept, "data": {"content": "", **kept["data"]}}])
         return message
 
-    def identity(self, message: BaseMessage) -> str | None:
+    def identity(self, message: theirs.BaseMessage) -> str | None:
         """The id by which LangGraph knows the message."""
         known: str | None = message.id
         return known
 
-    def said(self, messages: Sequence[BaseMessage]) -> list[Any]:
+    def said(self, messages: Sequence[theirs.BaseMessage]) -> list[Any]:
         """The fields of each message, without the artifact of a tool, which no model sees."""
         return [
             fields if fields.get("artifact") is None else {**fields, "artifact": None}
             for fields in map(_FIELDS, messages)
         ]
 
-    def usage(self, message: BaseMessage) -> Any:
+    def usage(self, message: theirs.BaseMessage) -> Any:
         """The ``usage_metadata`` of an answer."""
-        return message.usage_metadata if isinstance(message, AIMessage) else None
+        return message.usage_metadata if isinstance(message, theirs.AIMessage) else None
 
 
-def _role(message: BaseMessage) -> str:
+def _role(message: theirs.BaseMessage) -> str:
     """The role of OpenAI's chat API."""
     for kind, role in _KINDS:
         if isinstance(message, kind):
             return role
-    said = message.role if isinstance(message, ChatMessage) else message.type
+    said = message.role if isinstance(message, theirs.ChatMessage) else message.type
     return said if said in RULE_ROLES else _ROLES.get(said, "user")
 
 
-def _calls(message: AIMessage) -> list[dict[str, Any]]:
+def _calls(message: theirs.AIMessage) -> list[dict[str, Any]]:
     calls = [
         _call(call["id"], call["name"], json.dumps(_plain(call["args"]), ensure_ascii=False))
         for call in message.tool_calls
@@ -230,12 +231,6 @@ def _written_calls(calls: Sequence[Mapping[str, Any]]) -> tuple[list[Any], list[
 
 # A chat model of LangChain as the model that writes summaries.
 
-with requires("langchain"):
-    from langchain_core.language_models import BaseChatModel
-    from langchain_core.messages import AIMessage, BaseMessage, convert_to_messages
-    from langchain_core.runnables import RunnableConfig
-    from langgraph.constants import TAG_NOSTREAM
-
 
 def summariser(model: BaseChatModel) -> Callable[[CompletionRequest], Completion]:
     """*model* as the ``model`` of a session: it writes summaries, which do not appear in the user's stream.
@@ -265,8 +260,8 @@ def _bound(model: BaseChatModel, request: CompletionRequest) -> Any:
     return model.bind(stop=list(request.stop)) if request.stop else model
 
 
-def _messages(request: CompletionRequest) -> Sequence[BaseMessage]:
-    messages: Sequence[BaseMessage] = convert_to_messages(list(request.messages))
+def _messages(request: CompletionRequest) -> Sequence[theirs.BaseMessage]:
+    messages: Sequence[theirs.BaseMessage] = theirs.convert_to_messages(list(request.messages))
     return messages
 
 
@@ -274,7 +269,7 @@ def _config() -> RunnableConfig:
     return {"tags": [TAG_NOSTREAM], "metadata": {"lc_source": "summarization"}, "run_name": "siltstone"}
 
 
-def _completion(answer: AIMessage, request: CompletionRequest) -> Completion:
+def _completion(answer: theirs.AIMessage, request: CompletionRequest) -> Completion:
     counted = answer.usage_metadata
     details = answer.response_metadata
     usage = None
@@ -292,14 +287,6 @@ def _completion(answer: AIMessage, request: CompletionRequest) -> Completion:
 
 
 # The agent middleware: memory and compaction for ``create_agent``.
-
-with requires("langchain"):
-    from langchain.agents.middleware import AgentMiddleware, ModelRequest, ModelResponse
-    from langchain_core.messages import AIMessage, AnyMessage, RemoveMessage
-    from langchain_core.tools import BaseTool, StructuredTool, ToolException
-    from langgraph.config import get_config
-    from langgraph.graph.message import REMOVE_ALL_MESSAGES
-    from langgraph.runtime import Runtime
 
 
 NS_SEPARATOR = "|"  # separates the graphs in LangGraph's checkpoint_ns
@@ -415,7 +402,7 @@ class SiltstoneMiddleware(AgentMiddleware[Any, Any, Any]):
         """:meth:`close`, for async sessions too."""
         await self._pool.aclose()
 
-    def _goes_back(self, messages: Sequence[AnyMessage]) -> bool:
+    def _goes_back(self, messages: Sequence[theirs.AnyMessage]) -> bool:
         """Whether a list without answers is an earlier checkpoint of a thread that has answers already.
 
         Without a checkpointer, or with a new one, it is the list of a host that begins anew.
@@ -424,13 +411,13 @@ class SiltstoneMiddleware(AgentMiddleware[Any, Any, Any]):
         if thread is None or saver is None:
             return False
         known = self._savers.get(thread)
-        if any(isinstance(each, AIMessage) for each in messages):
+        if any(isinstance(each, theirs.AIMessage) for each in messages):
             self._savers[thread] = saver
             if len(self._savers) > MOST_NESTED:
                 self._savers.popitem(last=False)
         return known is saver
 
-    def _conversation(self, messages: Sequence[AnyMessage] = ()) -> str | None:
+    def _conversation(self, messages: Sequence[theirs.AnyMessage] = ()) -> str | None:
         """The id of the running conversation; None without a thread.
 
         An agent inside another graph has its own list of messages. It is identified by its place and its
@@ -484,7 +471,7 @@ def _place() -> tuple[str | None, str]:
     return None if thread is None else str(thread), outer
 
 
-def _identified(messages: list[AnyMessage]) -> list[AnyMessage]:
+def _identified(messages: list[theirs.AnyMessage]) -> list[theirs.AnyMessage]:
     """*messages*, each with an id, by which LangGraph identifies them."""
     if None in map(_ID, messages):
         for message in messages:
@@ -493,31 +480,15 @@ def _identified(messages: list[AnyMessage]) -> list[AnyMessage]:
     return messages
 
 
-def _rewritten(ready: Ready[AnyMessage], stored: list[AnyMessage]) -> dict[str, Any] | None:
+def _rewritten(ready: Ready[theirs.AnyMessage], stored: list[theirs.AnyMessage]) -> dict[str, Any] | None:
     """The update that turns the state into the view; None if the state is already the view."""
     history = ready.history
     if is_same(history, stored):
         return None
-    return {"messages": [RemoveMessage(id=REMOVE_ALL_MESSAGES), *history]}
+    return {"messages": [theirs.RemoveMessage(id=REMOVE_ALL_MESSAGES), *history]}
 
 
 # LangGraph's store over a store of siltstone: items by namespace and key, with a search by words.
-
-with requires("langchain"):
-    from langgraph.store.base import (
-        BaseStore,
-        GetOp,
-        InvalidNamespaceError,
-        Item,
-        ListNamespacesOp,
-        MatchCondition,
-        Op,
-        PutOp,
-        SearchItem,
-        SearchOp,
-        get_text_at_path,
-        tokenize_path,
-    )
 
 
 Namespace = tuple[str, ...]
@@ -536,7 +507,7 @@ _COMPARED: Final[Mapping[str, Callable[[Any, Any], bool]]] = {
 }
 
 
-class SiltstoneStore(BaseStore):
+class SiltstoneStore(graphs.BaseStore):
     """A ``BaseStore`` for ``create_agent(store=...)``, LangMem and nodes of a graph. It needs no API key.
 
     Values are JSON objects. Namespaces are compared label by label, so a tenant never sees a namespace that
@@ -553,7 +524,7 @@ class SiltstoneStore(BaseStore):
     def __init__(self, store: MemoryStore | SimpleMemoryStore) -> None:
         self._store = store
 
-    def batch(self, ops: Iterable[Op]) -> list[Any]:
+    def batch(self, ops: Iterable[graphs.Op]) -> list[Any]:
         """Runs *ops*. Returns the result of each read, and None for each write.
 
         Raises:
@@ -561,30 +532,30 @@ class SiltstoneStore(BaseStore):
             StoreError: the store could not read or write. Either all writes of a namespace are made, or none.
         """
         asked = list(ops)
-        results = [None if isinstance(op, PutOp) else self._read(op) for op in asked]
-        writes: dict[Namespace, dict[str, PutOp]] = {}
+        results = [None if isinstance(op, graphs.PutOp) else self._read(op) for op in asked]
+        writes: dict[Namespace, dict[str, graphs.PutOp]] = {}
         for op in asked:
-            if isinstance(op, PutOp):
+            if isinstance(op, graphs.PutOp):
                 writes.setdefault(op.namespace, {})[op.key] = op  # the last write counts
         for namespace, puts in writes.items():
             self._write(namespace, puts)
         return results
 
-    async def abatch(self, ops: Iterable[Op]) -> list[Any]:
+    async def abatch(self, ops: Iterable[graphs.Op]) -> list[Any]:
         """:meth:`batch`, in a thread."""
         return await asyncio.to_thread(self.batch, list(ops))
 
-    def _read(self, op: Op) -> Any:
-        if isinstance(op, GetOp):
+    def _read(self, op: graphs.Op) -> Any:
+        if isinstance(op, graphs.GetOp):
             rows = self._current(_session(op.namespace), op.key)
             return _item(op.namespace, rows[-1])[0] if rows else None
-        if isinstance(op, SearchOp):
+        if isinstance(op, graphs.SearchOp):
             return self._search(op)
-        if isinstance(op, ListNamespacesOp):
+        if isinstance(op, graphs.ListNamespacesOp):
             return self._list(op)
-        raise InvalidNamespaceError(f"an operation of type {type(op).__name__} is unknown")
+        raise graphs.InvalidNamespaceError(f"an operation of type {type(op).__name__} is unknown")
 
-    def _write(self, namespace: Namespace, puts: Mapping[str, PutOp]) -> None:
+    def _write(self, namespace: Namespace, puts: Mapping[str, graphs.PutOp]) -> None:
         session = _session(namespace)
         rows: list[tuple[int | None, str, str, str]] = []
         for key, op in puts.items():
@@ -608,13 +579,13 @@ class SiltstoneStore(BaseStore):
         """
         return sorted(row for row in self._store.facts(session, _state(CURRENT, key)) if row[3] == key)
 
-    def _items(self, namespace: Namespace) -> list[tuple[Item, Any]]:
+    def _items(self, namespace: Namespace) -> list[tuple[graphs.Item, Any]]:
         """The items of *namespace*, each with the fields that are searched."""
         rows = self._store.facts(_session(namespace))
         found = {row[3]: _item(namespace, row) for row in rows if _is_current(row)}
         return list(found.values())
 
-    def _search(self, op: SearchOp) -> list[SearchItem]:
+    def _search(self, op: graphs.SearchOp) -> list[graphs.SearchItem]:
         found = [
             (item, index)
             for namespace in self._namespaces()
@@ -622,7 +593,7 @@ class SiltstoneStore(BaseStore):
             for item, index in self._items(namespace)
             if _matches(item.value, op.filter or {})
         ]
-        chosen: list[tuple[Item, float | None]]
+        chosen: list[tuple[graphs.Item, float | None]]
         if not op.query:
             chosen = [(item, None) for item, _ in found]
         else:
@@ -631,11 +602,11 @@ class SiltstoneStore(BaseStore):
             ids, scores = texts.search(op.query, min(op.offset + op.limit, len(found)) or 1)
             chosen = [(found[int(i)][0], float(score)) for i, score in zip(ids, scores, strict=True)]
         return [
-            SearchItem(item.namespace, item.key, item.value, item.created_at, item.updated_at, score)
+            graphs.SearchItem(item.namespace, item.key, item.value, item.created_at, item.updated_at, score)
             for item, score in chosen[op.offset : op.offset + op.limit]
         ]
 
-    def _list(self, op: ListNamespacesOp) -> list[Namespace]:
+    def _list(self, op: graphs.ListNamespacesOp) -> list[Namespace]:
         conditions = op.match_conditions or ()
         found = {
             namespace[: op.max_depth]
@@ -666,11 +637,11 @@ def _is_current(row: FactRow) -> bool:
     return row[2].partition(" ")[0] == CURRENT
 
 
-def _item(namespace: Namespace, row: FactRow) -> tuple[Item, Any]:
+def _item(namespace: Namespace, row: FactRow) -> tuple[graphs.Item, Any]:
     """The item of a row, and its fields that are searched."""
     _, _, _, key, body, created_at, changed_at = row
     kept = json.loads(body)
-    item = Item(
+    item = graphs.Item(
         value=kept["value"],
         key=key,
         namespace=namespace,
@@ -690,7 +661,9 @@ def _text(value: Any, index: Any) -> str:
         return ""
     if not isinstance(index, list):
         return "\n".join(_texts(value))
-    return "\n".join(text for path in index for text in get_text_at_path(value, tokenize_path(path)))
+    return "\n".join(
+        text for path in index for text in graphs.get_text_at_path(value, graphs.tokenize_path(path))
+    )
 
 
 def _texts(value: Any) -> Iterator[str]:
@@ -725,7 +698,7 @@ def _compares(value: Any, name: str, other: Any) -> bool:
         return False
 
 
-def _is_named(namespace: Namespace, condition: MatchCondition) -> bool:
+def _is_named(namespace: Namespace, condition: graphs.MatchCondition) -> bool:
     path: Sequence[str] = condition.path
     if len(namespace) < len(path):
         return False

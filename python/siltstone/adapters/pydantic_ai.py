@@ -21,26 +21,15 @@ from siltstone.tools.base import Tool
 # Reads and writes messages of pydantic-ai.
 
 with requires("pydantic-ai"):
-    from pydantic_ai.messages import (
-        BinaryContent,
-        CompactionPart,
-        DocumentUrl,
-        ImageUrl,
-        ModelMessage,
-        ModelMessagesTypeAdapter,
-        ModelRequest,
-        ModelResponse,
-        NativeToolCallPart,
-        NativeToolReturnPart,
-        SystemPromptPart,
-        TextContent,
-        TextPart,
-        ThinkingPart,
-        ToolCallPart,
-        ToolReturnPart,
-        UploadedFile,
-        UserPromptPart,
-    )
+    from pydantic_ai import RunContext, messages as theirs
+    from pydantic_ai.capabilities import AbstractCapability
+    from pydantic_ai.direct import model_request
+    from pydantic_ai.models import KnownModelName, Model, ModelRequestContext
+    from pydantic_ai.run import AgentRunResult
+    from pydantic_ai.settings import ModelSettings
+    from pydantic_ai.tools import Tool as PydanticTool
+    from pydantic_ai.toolsets import FunctionToolset
+    from pydantic_ai.usage import RequestUsage
 
 
 _PARTS: Final = attrgetter("parts")
@@ -52,7 +41,7 @@ _ERRORS: Final = frozenset({"failed", "retried"})
 _MEDIA: Final = {"image-url": "image", "audio-url": "audio", "video-url": "video", "document-url": "document"}
 
 
-class PydanticAIDialect(HostDialect[ModelMessage]):
+class PydanticAIDialect(HostDialect[theirs.ModelMessage]):
     """Messages of pydantic-ai in Anthropic's dialect, with the parts that are sent to a model.
 
     A request may hold a system prompt, a summary, results of tools and texts of the user together. They leave
@@ -63,75 +52,79 @@ class PydanticAIDialect(HostDialect[ModelMessage]):
 
     name = "pydantic-ai"
 
-    def read(self, message: ModelMessage) -> Sequence[dict[str, Any]]:
+    def read(self, message: theirs.ModelMessage) -> Sequence[dict[str, Any]]:
         """A response as one dict; a request as one dict for each run of parts of one kind."""
-        if isinstance(message, ModelResponse):
+        if isinstance(message, theirs.ModelResponse):
             blocks = [block for part in message.parts for block in _response_block(part)]
             return ({"role": "assistant", "content": blocks},)
         found = [_request_piece(kind, parts) for kind, parts in _runs(message)]
         return found or ({"role": "user", "content": ""},)  # a run that continues without a prompt
 
     def write(
-        self, fields: Mapping[str, Any], provenance: Provenance, original: ModelMessage | None
-    ) -> ModelMessage:
+        self, fields: Mapping[str, Any], provenance: Provenance, original: theirs.ModelMessage | None
+    ) -> theirs.ModelMessage:
         """A request or a response with *fields*."""
         content = fields.get("content")
         if provenance == "compaction_summary":
-            return ModelRequest(parts=[CompactionPart(content=_text(content), metadata=dict(ORIGIN))])
+            return theirs.ModelRequest(
+                parts=[theirs.CompactionPart(content=_text(content), metadata=dict(ORIGIN))]
+            )
         if fields.get("role") == "assistant":
-            return ModelResponse(parts=[_response_part(block) for block in blocks_of(content)])
+            return theirs.ModelResponse(parts=[_response_part(block) for block in blocks_of(content)])
         if fields.get("role") in RULE_ROLES:
-            return ModelRequest(parts=[SystemPromptPart(_text(content), metadata=dict(ORIGIN))])
-        if provenance == "substitute" and isinstance(original, ModelRequest):
+            return theirs.ModelRequest(parts=[theirs.SystemPromptPart(_text(content), metadata=dict(ORIGIN))])
+        if provenance == "substitute" and isinstance(original, theirs.ModelRequest):
             return _with_results(original, blocks_of(content))
         if provenance == "original" or any(
             block.get("type") == "tool_result" for block in blocks_of(content)
         ):
-            return ModelRequest(parts=_request_parts(content))
-        return ModelRequest(parts=[UserPromptPart([TextContent(_text(content), metadata=dict(ORIGIN))])])
+            return theirs.ModelRequest(parts=_request_parts(content))
+        return theirs.ModelRequest(
+            parts=[theirs.UserPromptPart([theirs.TextContent(_text(content), metadata=dict(ORIGIN))])]
+        )
 
-    def part(self, message: ModelMessage, pieces: Sequence[int]) -> ModelMessage:
+    def part(self, message: theirs.ModelMessage, pieces: Sequence[int]) -> theirs.ModelMessage:
         """*message* with only some of its runs of parts."""
-        runs = list(_runs(message)) if isinstance(message, ModelRequest) else []
+        runs = list(_runs(message)) if isinstance(message, theirs.ModelRequest) else []
         return replace(message, parts=[part for place in pieces for part in runs[place][1]])
 
-    def joined(self, parts: Sequence[ModelMessage]) -> ModelMessage:
+    def joined(self, parts: Sequence[theirs.ModelMessage]) -> theirs.ModelMessage:
         """One message with the parts of all."""
         return replace(parts[0], parts=[part for each in parts for part in each.parts])
 
-    def kept(self, message: ModelMessage) -> Any:
+    def kept(self, message: theirs.ModelMessage) -> Any:
         """pydantic-ai's own form of *message*."""
-        (form,) = ModelMessagesTypeAdapter.dump_python([message], mode="json", exclude_none=True)
+        (form,) = theirs.ModelMessagesTypeAdapter.dump_python([message], mode="json", exclude_none=True)
         return form
 
-    def restored(self, kept: Any) -> ModelMessage:
+    def restored(self, kept: Any) -> theirs.ModelMessage:
         """The message of pydantic-ai's own form."""
-        (message,) = ModelMessagesTypeAdapter.validate_python([kept])
+        (message,) = theirs.ModelMessagesTypeAdapter.validate_python([kept])
         return message
 
-    def said(self, messages: Sequence[ModelMessage]) -> list[Any]:
+    def said(self, messages: Sequence[theirs.ModelMessage]) -> list[Any]:
         """For each part the values that are read from it, if they are few; else all its fields."""
         return [
             _said_by(parts[0]) if len(parts) == 1 else [_said_by(part) for part in parts]
             for parts in map(_PARTS, messages)
         ]
 
-    def usage(self, message: ModelMessage) -> Any:
+    def usage(self, message: theirs.ModelMessage) -> Any:
         """The usage of a response; None if the provider counted nothing."""
-        if isinstance(message, ModelResponse) and message.usage.input_tokens:
+        if isinstance(message, theirs.ModelResponse) and message.usage.input_tokens:
             return message.usage
         return None
 
 
 def _said_by(part: Any) -> Any:
-    if type(part) is UserPromptPart:
+    if type(part) is theirs.UserPromptPart:
         return part.content
-    if type(part) is TextPart:
+    if type(part) is theirs.TextPart:
         return part.content, part.id, part.provider_name, part.provider_details
     return part.__dict__
 
 
-def _runs(message: ModelRequest) -> Iterable[tuple[str, list[Any]]]:
+def _runs(message: theirs.ModelRequest) -> Iterable[tuple[str, list[Any]]]:
     """The parts of *message* as runs: system prompts, results of tools, or a single other part."""
     kind, run = "", list[Any]()
     for part in message.parts:
@@ -146,9 +139,9 @@ def _runs(message: ModelRequest) -> Iterable[tuple[str, list[Any]]]:
 
 
 def _kind(part: Any) -> str:
-    if isinstance(part, CompactionPart):
+    if isinstance(part, theirs.CompactionPart):
         return "summary"
-    if isinstance(part, SystemPromptPart):
+    if isinstance(part, theirs.SystemPromptPart):
         return "rule" if getattr(part, "scope", "conversation") == "conversation" else "said"
     if _is_result(part):
         return "results"
@@ -168,13 +161,13 @@ def _request_piece(kind: str, parts: Sequence[Any]) -> dict[str, Any]:
         return {"role": "system", "content": "\n\n".join(texts)}
     if kind == "summary":
         return {"role": "user", "content": parts[0].content or ""}
-    if isinstance(parts[0], UserPromptPart) and isinstance(parts[0].content, str):
+    if isinstance(parts[0], theirs.UserPromptPart) and isinstance(parts[0].content, str):
         return {"role": "user", "content": parts[0].content}
     return {"role": "user", "content": [block for part in parts for block in _request_block(part)]}
 
 
 def _request_block(part: Any) -> Iterable[dict[str, Any]]:
-    if isinstance(part, UserPromptPart):
+    if isinstance(part, theirs.UserPromptPart):
         for item in [part.content] if isinstance(part.content, str) else part.content:
             yield from _user_block(item)
     elif _is_result(part):
@@ -186,7 +179,7 @@ def _request_block(part: Any) -> Iterable[dict[str, Any]]:
 
 
 def _result(part: Any) -> dict[str, Any]:
-    is_return = isinstance(part, ToolReturnPart)
+    is_return = isinstance(part, theirs.ToolReturnPart)
     text = part.model_response_str(wrap_if_error=False) if is_return else part.model_response()
     media = [block for each in (part.files if is_return else ()) for block in _user_block(each)]
     block: dict[str, Any] = {
@@ -203,18 +196,18 @@ def _result(part: Any) -> dict[str, Any]:
 def _user_block(item: Any) -> Iterable[dict[str, Any]]:
     if isinstance(item, str):
         yield text_block(item)
-    elif isinstance(item, TextContent):
+    elif isinstance(item, theirs.TextContent):
         yield text_block(item.content)
-    elif isinstance(item, BinaryContent):
+    elif isinstance(item, theirs.BinaryContent):
         yield _inline(item)
     elif item.kind in _MEDIA:
         yield {"type": _MEDIA[item.kind], "source": {"type": "url", "url": item.url}}
-    elif isinstance(item, UploadedFile):
+    elif isinstance(item, theirs.UploadedFile):
         yield {"type": "document", "source": {"type": "file", "file_id": item.file_id}}
     # A cache point has no content, and moves from turn to turn.
 
 
-def _inline(item: BinaryContent) -> dict[str, Any]:
+def _inline(item: theirs.BinaryContent) -> dict[str, Any]:
     kind = item.media_type.split("/")[0]
     return {
         "type": kind if kind in ("image", "audio", "video") else "document",
@@ -228,19 +221,19 @@ def _inline(item: BinaryContent) -> dict[str, Any]:
 
 def _response_block(part: Any) -> Iterable[dict[str, Any]]:
     bound = {key: value for key in _BOUND if (value := getattr(part, key, None)) is not None}
-    if isinstance(part, TextPart):
+    if isinstance(part, theirs.TextPart):
         yield {**text_block(part.content), **bound}
-    elif isinstance(part, ThinkingPart):
+    elif isinstance(part, theirs.ThinkingPart):
         signed = {} if part.signature is None else {"signature": part.signature}
         yield {"type": "thinking", "thinking": part.content, **signed, **bound}
-    elif isinstance(part, ToolCallPart):
+    elif isinstance(part, theirs.ToolCallPart):
         yield _call("tool_use", part, bound)
-    elif isinstance(part, NativeToolCallPart):
+    elif isinstance(part, theirs.NativeToolCallPart):
         yield _call("server_tool_use", part, bound)
-    elif isinstance(part, NativeToolReturnPart):
+    elif isinstance(part, theirs.NativeToolReturnPart):
         kind = f"{part.tool_name}_tool_result"
         yield {"type": kind, "tool_use_id": part.tool_call_id, "content": part.model_response_str(), **bound}
-    elif isinstance(part, CompactionPart):
+    elif isinstance(part, theirs.CompactionPart):
         yield {"type": "compaction", "content": part.content, **bound}
     elif part.part_kind == "file":
         yield _inline(part.content)
@@ -269,7 +262,7 @@ def _request_parts(content: Any) -> list[Any]:
     for block in blocks_of(content):
         if block.get("type") == "tool_result":
             parts.append(
-                ToolReturnPart(
+                theirs.ToolReturnPart(
                     tool_name=block.get("name") or "",
                     content=_text(block.get("content")),
                     tool_call_id=block.get("tool_use_id") or "",
@@ -279,20 +272,20 @@ def _request_parts(content: Any) -> list[Any]:
         else:
             said.append(_user_content(block))
     if isinstance(content, str):
-        return [UserPromptPart(content)]
+        return [theirs.UserPromptPart(content)]
     if parts and len(said) == 1 and isinstance(said[0], str):
-        return [*parts, UserPromptPart(said[0])]
-    return [*parts, UserPromptPart(said)] if said else parts
+        return [*parts, theirs.UserPromptPart(said[0])]
+    return [*parts, theirs.UserPromptPart(said)] if said else parts
 
 
 def _user_content(block: Mapping[str, Any]) -> Any:
     source = block.get("source") or {}
     if source.get("type") == "base64":
-        return BinaryContent(data=base64.b64decode(source["data"]), media_type=source["media_type"])
+        return theirs.BinaryContent(data=base64.b64decode(source["data"]), media_type=source["media_type"])
     if source.get("type") == "url" and block.get("type") == "image":
-        return ImageUrl(source["url"])
+        return theirs.ImageUrl(source["url"])
     if source.get("type") == "url":
-        return DocumentUrl(source["url"])
+        return theirs.DocumentUrl(source["url"])
     return str(block.get("text", ""))
 
 
@@ -300,17 +293,17 @@ def _response_part(block: Mapping[str, Any]) -> Any:
     bound = {key: block[key] for key in _BOUND if key in block}
     match block.get("type"):
         case "thinking":
-            return ThinkingPart(block.get("thinking") or "", signature=block.get("signature"), **bound)
+            return theirs.ThinkingPart(block.get("thinking") or "", signature=block.get("signature"), **bound)
         case "tool_use" | "server_tool_use" as kind:
             called = {"tool_name": block.get("name") or "", "args": block.get("input")}
-            part = ToolCallPart if kind == "tool_use" else NativeToolCallPart
+            part = theirs.ToolCallPart if kind == "tool_use" else theirs.NativeToolCallPart
             return part(**called, tool_call_id=block.get("id") or "", **(block.get("provider") or {}))
         case "compaction":
-            return CompactionPart(content=block.get("content"), **bound)
+            return theirs.CompactionPart(content=block.get("content"), **bound)
         case str() as kind if kind.endswith("_tool_result"):
             named = {"tool_name": kind.removesuffix("_tool_result"), "content": _parsed(block.get("content"))}
-            return NativeToolReturnPart(**named, tool_call_id=block.get("tool_use_id") or "", **bound)
-    return TextPart(str(block.get("text", "")), **bound)
+            return theirs.NativeToolReturnPart(**named, tool_call_id=block.get("tool_use_id") or "", **bound)
+    return theirs.TextPart(str(block.get("text", "")), **bound)
 
 
 def _parsed(content: Any) -> Any:
@@ -322,14 +315,14 @@ def _parsed(content: Any) -> Any:
     return value if isinstance(value, dict | list) else content
 
 
-def _with_results(original: ModelRequest, blocks: Sequence[Mapping[str, Any]]) -> ModelRequest:
+def _with_results(original: theirs.ModelRequest, blocks: Sequence[Mapping[str, Any]]) -> theirs.ModelRequest:
     """*original* with the texts of the results in *blocks*."""
     texts = {each["tool_use_id"]: _text(each.get("content")) for each in blocks if "tool_use_id" in each}
     if not texts:  # without results only the words stay
-        return ModelRequest(parts=_request_parts(blocks))
+        return theirs.ModelRequest(parts=_request_parts(blocks))
     parts = [
         replace(part, content=texts[part.tool_call_id])
-        if isinstance(part, ToolReturnPart) and part.tool_call_id in texts
+        if isinstance(part, theirs.ToolReturnPart) and part.tool_call_id in texts
         else part
         for part in original.parts
     ]
@@ -337,12 +330,6 @@ def _with_results(original: ModelRequest, blocks: Sequence[Mapping[str, Any]]) -
 
 
 # A model of pydantic-ai as the model that writes summaries.
-
-with requires("pydantic-ai"):
-    from pydantic_ai.direct import model_request
-    from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, SystemPromptPart, TextPart
-    from pydantic_ai.models import KnownModelName, Model
-    from pydantic_ai.settings import ModelSettings
 
 
 def summariser(model: Model | KnownModelName | str) -> Callable[[CompletionRequest], Awaitable[Completion]]:
@@ -371,27 +358,18 @@ def summariser(model: Model | KnownModelName | str) -> Callable[[CompletionReque
     return ask
 
 
-def _message(said: Mapping[str, Any]) -> ModelMessage:
+def _message(said: Mapping[str, Any]) -> theirs.ModelMessage:
     text = str(said["content"])
     match said["role"]:
         case "assistant":
-            return ModelResponse(parts=[TextPart(text)])
+            return theirs.ModelResponse(parts=[theirs.TextPart(text)])
         case "system":
-            return ModelRequest(parts=[SystemPromptPart(text)])
-    return ModelRequest.user_text_prompt(text)
+            return theirs.ModelRequest(parts=[theirs.SystemPromptPart(text)])
+    return theirs.ModelRequest.user_text_prompt(text)
 
 
 # The capability: memory and compaction for an ``Agent``.
 
-with requires("pydantic-ai"):
-    from pydantic_ai import RunContext
-    from pydantic_ai.capabilities import AbstractCapability
-    from pydantic_ai.messages import ModelMessage, ModelResponse
-    from pydantic_ai.models import ModelRequestContext
-    from pydantic_ai.run import AgentRunResult
-    from pydantic_ai.tools import Tool as PydanticTool
-    from pydantic_ai.toolsets import FunctionToolset
-    from pydantic_ai.usage import RequestUsage
 
 try:
     from pydantic_ai.exceptions import RetryModelRequest as _Retry
@@ -442,8 +420,8 @@ class SiltstoneCapability(AbstractCapability[DepsT], Generic[DepsT]):
         super().__init__()
         self.session, self.rewrite_history, self.tools = session, rewrite_history, tools
         self._pool = Pool(session, PydanticAIDialect(), most_open=most_open, options=options, tools=tools)
-        self._sent: OrderedDict[str, Ready[ModelMessage]] = OrderedDict()  # by run: the newest request
-        self._smaller: dict[str, list[ModelMessage]] = {}  # by run: what replaces a refused request
+        self._sent: OrderedDict[str, Ready[theirs.ModelMessage]] = OrderedDict()  # by run: the newest request
+        self._smaller: dict[str, list[theirs.ModelMessage]] = {}  # by run: what replaces a refused request
 
     async def before_model_request(
         self, ctx: RunContext[DepsT], request_context: ModelRequestContext
@@ -477,7 +455,7 @@ class SiltstoneCapability(AbstractCapability[DepsT], Generic[DepsT]):
         *,
         request_context: ModelRequestContext,  # noqa: ARG002
         error: Exception,
-    ) -> ModelResponse:
+    ) -> theirs.ModelResponse:
         """Asks for another attempt with a smaller request, if the provider refused this one as too large.
 
         Before pydantic-ai 2.64 there is no second attempt, and the error goes to the caller.
@@ -524,7 +502,7 @@ class SiltstoneCapability(AbstractCapability[DepsT], Generic[DepsT]):
 
         return call
 
-    def _account(self, ctx: RunContext[DepsT], ready: Ready[ModelMessage]) -> None:
+    def _account(self, ctx: RunContext[DepsT], ready: Ready[theirs.ModelMessage]) -> None:
         """Adds the cost of siltstone's own model calls to the usage of the run."""
         for each in ready.usage:
             ctx.usage.incr(

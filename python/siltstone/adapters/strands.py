@@ -20,6 +20,12 @@ from siltstone.tools.base import Tool
 # Reads and writes messages of Strands.
 
 with requires("strands"):
+    from strands.hooks import AfterInvocationEvent
+    from strands.middleware import InvokeModelContext, InvokeModelStage
+    from strands.models import Model
+    from strands.plugins import Plugin
+    from strands.tools import PythonAgentTool
+    from strands.types.event_loop import Usage
     from strands.types.session import decode_bytes_values, encode_bytes_values
 
 
@@ -229,9 +235,6 @@ def _with_results(original: Message, blocks: Sequence[Mapping[str, Any]]) -> Mes
 
 # A model of Strands as the model that writes summaries.
 
-with requires("strands"):
-    from strands.models import Model
-
 
 def summariser(model: Model) -> Callable[[CompletionRequest], Awaitable[Completion]]:
     """*model* as the ``model`` of an ``AsyncSession``: it writes summaries, outside the agent's run.
@@ -264,13 +267,6 @@ def summariser(model: Model) -> Callable[[CompletionRequest], Awaitable[Completi
 
 
 # The plugin: memory and compaction for an ``Agent``.
-
-with requires("strands"):
-    from strands.hooks import AfterInvocationEvent
-    from strands.middleware import InvokeModelContext, InvokeModelStage
-    from strands.plugins import Plugin
-    from strands.tools import PythonAgentTool
-    from strands.types.event_loop import Usage
 
 
 DEFAULT_AGENT = "default"  #: the ``agent_id`` of an agent that was given none

@@ -176,7 +176,7 @@ def import_transcripts(
             if session is not None and len(names) > 1:
                 refuse(f"--session names one session, and {', '.join(transcripts)} has {len(names)}")
         elif not is_database(store) and not Path(store).exists():
-            found.check_formats()  # files that nobody knows make no store
+            next(iter(found), None)  # files that nobody knows make no store
         found.told = Told(strict=strict)
         options: dict[str, Any] = {"redaction": True} if redact else {}
         if namespace is not None:

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import typer
 
+from siltstone import messages as chat
 from siltstone.cli.bench import Stopwatch
 from siltstone.compaction import Compactor
 from siltstone.config import Settings, find_settings, read_settings
@@ -21,16 +22,7 @@ from siltstone.evaluation.report import percentile
 from siltstone.events import CompactionCompleted
 from siltstone.llm import Model
 from siltstone.memory.base import Store, entries_of
-from siltstone.messages import (
-    Message,
-    RawMessage,
-    RecalledMessage,
-    broken_tool_groups,
-    detect,
-    encode,
-    indexable_texts,
-    read_message,
-)
+from siltstone.messages import Message, RawMessage, broken_tool_groups
 from siltstone.models import ExtractiveModel
 from siltstone.session import Prepared, Session
 from siltstone.stores import MemoryStore
@@ -63,7 +55,7 @@ def read_transcripts(path: str | Path) -> list[Transcript]:
     sessions: dict[str, list[dict[str, Any]]] = {}
     for record in read(path, strict=True):
         message = record.message
-        if detect(message) != "openai.responses":
+        if chat.detect(message) != "openai.responses":
             message = {key: value for key, value in message.items() if key in MESSAGE_KEYS}
         sessions.setdefault(record.session, []).append(message)
     if not sessions:
@@ -321,13 +313,13 @@ def replay(
     started = time.perf_counter()
     watch = Stopwatch()
     result.tokens_seen = policy.token_rule.count(
-        read_message(raw, i) for i, raw in enumerate(transcript.messages)
+        chat.read_message(raw, i) for i, raw in enumerate(transcript.messages)
     )
     with Session.open(directory, transcript.name, model=model, context_window=window, **own) as session:
         player = _Player(session, result, watch, window, policy)
         previous: str | None = None
         for message in transcript.messages:
-            role = read_message(message, 0).role
+            role = chat.read_message(message, 0).role
             if role == "assistant" != previous:
                 player.boundary()
             with watch.running():
@@ -336,7 +328,7 @@ def replay(
             previous = role
             progress()
         prepared = player.boundary()
-        shown = [raw for raw in prepared.messages if not isinstance(raw, RecalledMessage)]
+        shown = [raw for raw in prepared.messages if not isinstance(raw, chat.RecalledMessage)]
         result.messages_in_context = len(shown)
         result.tokens_in_context = prepared.tokens
         result.retention = _facts(session, transcript, prepared.messages)
@@ -415,7 +407,7 @@ class _Player:
         same = _same(self._sent, prepared.messages)
         if same < len(self._sent):
             result.cache_breaks += 1
-            rest = (read_message(raw, place) for place, raw in enumerate(self._sent[same:]))
+            rest = (chat.read_message(raw, place) for place, raw in enumerate(self._sent[same:]))
             result.cache_tokens_lost += policy.token_rule.count(rest)
         self._sent = prepared.messages
         return prepared
@@ -431,11 +423,11 @@ def _same(one: list[RawMessage], other: list[RawMessage]) -> int:
 
 def _facts(session: Session, transcript: Transcript, sent: list[RawMessage]) -> dict[str, Retention]:
     """The fate of the facts in messages that the last request does not have unchanged."""
-    messages = [read_message(raw, seq) for seq, raw in enumerate(transcript.messages)]
+    messages = [chat.read_message(raw, seq) for seq, raw in enumerate(transcript.messages)]
     shown = {id(raw) for raw in sent}
-    texts = indexable_texts(messages)
+    texts = chat.indexable_texts(messages)
     gone = [text for raw, text in zip(transcript.messages, texts, strict=True) if id(raw) not in shown]
-    context = "\n".join(_said(read_message(raw, place)) for place, raw in enumerate(sent))
+    context = "\n".join(_said(chat.read_message(raw, place)) for place, raw in enumerate(sent))
 
     def search(query: str, limit: int) -> list[str]:
         return [hit.content for hit in session.search(query, limit)]
@@ -456,11 +448,11 @@ def _look_for_losses(
     in_context = {id(raw) for raw in context}
     contents = {entry.source_range.start: entry.content for entry in entries_of(store, transcript.name)}
     result.entries = len(contents)
-    texts = indexable_texts(read_message(raw, seq) for seq, raw in enumerate(transcript.messages))
+    texts = chat.indexable_texts(chat.read_message(raw, seq) for seq, raw in enumerate(transcript.messages))
     for seq, (raw, text) in enumerate(zip(transcript.messages, texts, strict=True)):
         if id(raw) in in_context and seq not in trimmed:
             continue
-        result.lost += kept.get(seq) != encode(raw)
+        result.lost += kept.get(seq) != chat.encode(raw)
         result.lost_from_memory += bool(text.strip()) and contents.get(seq) != text
 
 

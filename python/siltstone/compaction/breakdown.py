@@ -124,13 +124,8 @@ def level_of_ratio(ratio: float) -> Level:
     return "warning" if ratio > 0.50 else "ok"
 
 
-def context_alert(full: ContextBreakdown) -> ContextWarning | ContextCritical | None:
-    """The event for *full*: critical from 90 %, a warning from 70 %, in whole per cent; else None."""
-    return alert_of(full.total_tokens, full.context_window)
-
-
 def alert_of(tokens: int, context_window: int) -> ContextWarning | ContextCritical | None:
-    """The same event for a request of *tokens*; None for a window of 0, which means unknown."""
+    """The event for a request of *tokens*: critical from 90 %, a warning from 70 %; else None."""
     band = band_of(tokens, context_window)
     if not band:
         return None

@@ -146,28 +146,6 @@ LEAST_BESIDE = 200  #: bytes: a shorter text before the call of a tool only anno
 
 _SUMMARY_HEADING = re.compile(r"^##[ \t]+Summary[ \t]*:?[ \t]*$", re.MULTILINE | re.IGNORECASE)
 _MARKER: Final = re.compile(r"\A[\s*•-]*(?:\d+[.)][ \t]+)?(?=\S)")  # of an item of a list
-_TAGS: Final = "think|thinking|thoughts?|reasoning|analysis|reflection|scratchpad|seed:think"
-_PATTERNS: Final = {
-    "reasoning": rf"^[ \t]*(?:<({_TAGS})>.*?(?:</\1>|\Z)|\[THINK\].*?(?:\[/THINK\]|\Z)|◁think▷.*?"
-    r"(?:◁/think▷|\Z)|<\|?channel\|?>\s*(?:analysis|thought)\b.*?(?:<\|end\|>|<channel\|>|\Z))",
-    # Up to the end of reasoning whose first tag stands in the request, or to the final channel.
-    "before": rf"\A(?:(?:(?!<(?:{_TAGS})>).)*?(?<!`)</(?:{_TAGS})>[ \t]*(?:\n|\Z)"
-    r"|.*<\|channel\|>\s*final\s*<\|message\|>)",
-    # From the end of a turn that a server has not recognised, with turns that the model has added.
-    "after": r"(?:<\|(?:im_end|end\w*|eo[mt]\w*|return)\|>|</s>|<end_of_turn>|<turn\|>)\s*"
-    r"(?:<[|a-z_]*(?:start|turn|user)[|a-z_]*>.*)?\Z",
-    "frame": r"\A(?:```(?:markdown|md|text|json)?[ \t]*\n((?:(?!```).)*)```"
-    r"|<summary>(.*?)(?:</summary>.*)?)\Z",
-    "code": r"```(?!tool_).*?(?:```|\Z)|(?<!`)`[^`\n]+`",
-    "call": r"<[|\uff5c]?(?:DSML\W+|antml:)?(?:tool|function|invoke|python)"
-    r"(?:[_▁]?(?:calls?|tag|code|use|section)|(?=[ =]))"
-    r"|<invoke\b|<\|channel\|>commentary|\[TOOL_CALLS?\]|```tool_|^Action:.*^Action Input:"
-    r'|\A\W*\{[^{}]*"(?:name|tool|tool_name|function|action)"\s*:[^{}]*"(?:arg|param|input|action_input)\w*"\s*:',
-    "blank": r"\A(?:[\[<{(][\w\s'’-]{0,60}[\])}>]|[^\n]{0,120}[:\uff1a])\Z",
-    "questions": r"(?:[^.!?。！？;\n]*(?:[?？؟]|(?<=[\u0370-\u03ff]);)\s*)+",
-    "sentence": r"(?:^[ \t]*\d+[.)][ \t]+)?[^.!?。！？।\n]+[.!?。！？।\s]*|[.!?。！？।\s]+",
-    "word": r"[\u0e00-\u0e7f\u3040-\u30ff\u4e00-\u9fff]|\w+\W*|\W+",
-}
 
 
 class Judged(NamedTuple):
@@ -184,19 +162,24 @@ class Judged(NamedTuple):
     fault: str = ""
 
 
+def _rows(file: str) -> list[list[str]]:
+    """The rows of a table of this room, which is read when an answer first needs it."""
+    from pathlib import Path  # with urllib: only a summary by a model needs it
+
+    lines = Path(__file__).with_name(file).read_text("utf-8").splitlines()
+    return [line.split("\t") for line in lines if not line.startswith("#")]
+
+
 @cache
 def _pattern(name: str) -> re.Pattern[str]:
-    """A pattern, compiled when an answer first needs it: with all of them a session would open slowly."""
-    return re.compile(_PATTERNS[name], re.IGNORECASE | re.DOTALL | re.MULTILINE)
+    """A part of an answer."""
+    return re.compile(dict(_rows("answer_parts.tsv"))[name], re.IGNORECASE | re.DOTALL | re.MULTILINE)
 
 
 @cache
 def _phrases() -> tuple[list[tuple[re.Pattern[str], ...]], re.Pattern[str], re.Pattern[str]]:
     """The three parts of a refusal by language, questions back, and what says only that it has heard."""
-    from pathlib import Path  # with urllib: only a summary by a model needs it
-
-    table = Path(__file__).with_name("answers.tsv").read_text("utf-8")
-    rows = [line.split("\t")[1:] for line in table.splitlines() if not line.startswith("#")][1:]
+    rows = [row[1:] for row in _rows("answers.tsv")[1:]]
     parts = ((rf"\W*(?:{row[0]})", row[1], row[2]) for row in rows)
     refusals = [tuple(re.compile(f"(?is){each}") for each in three) for three in parts]
     gap = "[^.!?:。！？\uff1a]{0,60}?"  # the verb stands before its object, or behind it

@@ -7,34 +7,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 
-from siltstone.compaction.base import (
-    Compaction,
-    CompactionContext,
-    Compactor,
-    Range,
-    Skip,
-    State,
-    Substitute,
-    Trigger,
-    rules_in_force,
-    summaries,
-)
+from siltstone import messages as chat
+from siltstone.compaction import base
 from siltstone.compaction.prompts import framed, near_end
 from siltstone.llm import Flow, UsageRecord
-from siltstone.messages import (
-    Excerpt,
-    History,
-    Message,
-    RequestRule,
-    SummaryMessage,
-    SummaryRole,
-    as_history,
-    is_request,
-    read_substitute,
-    read_summary,
-    summary_level,
-    with_result_texts,
-)
+from siltstone.messages import History, Message
 from siltstone.messages.message import RULE_ROLES, SAID
 from siltstone.messages.outline import Span
 from siltstone.messages.text import without_control
@@ -58,14 +35,14 @@ class Selection:
     def is_worthwhile(self) -> bool:
         """Something that was said is discarded, whole or cut: a summary written again would gain nothing."""
         told = self.told
-        if isinstance(told, Excerpt):
+        if isinstance(told, chat.Excerpt):
             return told.has_original
         return any(message.provenance in SAID for message in told)
 
     @property
     def told(self) -> Sequence[Message]:
         """The messages for the summariser: all discarded messages except superseded rules."""
-        if isinstance(self.discarded, Excerpt):
+        if isinstance(self.discarded, chat.Excerpt):
             return self.discarded.without(self.discarded.history.rules)
         return tuple(message for message in self.discarded if message.role not in RULE_ROLES)
 
@@ -81,7 +58,7 @@ def must_stay(read: History, pins: Iterable[int] = (), *, task: bool = False) ->
         pins: Sequence numbers of pinned messages.
         task: Whether the first request stays too: the task of a worker.
     """
-    kept = {*rules_in_force(read), *read.outline.pending, *read.positions_of(pins)}
+    kept = {*base.rules_in_force(read), *read.outline.pending, *read.positions_of(pins)}
     if read.outline.in_flight:
         kept.add(read.outline.requests[-1])
     if task:
@@ -96,7 +73,7 @@ class Room:
         self,
         history: History,
         limits: Iterable[tuple[TokenRule, int]],
-        substitutes: Mapping[int, Substitute] | None = None,
+        substitutes: Mapping[int, base.Substitute] | None = None,
     ) -> None:
         self._limits = [(token_rule, most, history.sums(token_rule)) for token_rule, most in limits]
         self._units = [0] * len(self._limits)
@@ -144,8 +121,8 @@ def select(
     pins: Iterable[int] = (),
     *,
     request_limits: Iterable[tuple[TokenRule, int]] | None = None,
-    request_rule: RequestRule = is_request,
-    substitutes: Mapping[int, Substitute] | None = None,
+    request_rule: chat.RequestRule = chat.is_request,
+    substitutes: Mapping[int, base.Substitute] | None = None,
 ) -> Selection:
     """Separates *history*: the newest complete turns stay, as far as the room allows.
 
@@ -162,7 +139,7 @@ def select(
         substitutes: The substitutes of messages that stay, by position. The turn in flight is measured with
             them; a finished turn is measured as it is.
     """
-    read = as_history(history, request_rule)
+    read = chat.as_history(history, request_rule)
     choice = _Choice(read, Room(read, limits, substitutes or {}), must_stay(read, pins))
     if request_limits is not None:
         room = Room(read, request_limits)  # for the newest, up to the first that does not fit
@@ -261,8 +238,8 @@ _CUT = re.compile(r"^\[… ([0-9]{1,3}(?:,[0-9]{3}){0,4}) tokens cut\b", re.MULT
 
 
 def clamp(
-    history: Iterable[tuple[int, Message]], tokens: int, token_rule: TokenRule, trigger: Trigger
-) -> dict[int, Substitute]:
+    history: Iterable[tuple[int, Message]], tokens: int, token_rule: TokenRule, trigger: base.Trigger
+) -> dict[int, base.Substitute]:
     """Substitutes for the messages with results that are larger than *tokens*, by position.
 
     Args:
@@ -272,14 +249,14 @@ def clamp(
         trigger: Its pinned messages are not cut. Its ``reader`` is named as the tool that reads the cut
             part. If its caller keeps no substitutes, the result is empty.
     """
-    found: dict[int, Substitute] = {}
+    found: dict[int, base.Substitute] = {}
     if not trigger.keeps_substitutes:
         return found
     for at, message in history:
         if message.said is None and message.provenance in SAID and not trigger.holds(message):
             cut = clamp_result(message, tokens, token_rule, trigger.reader)
             if cut is not None:
-                found[at] = Substitute(message, cut)
+                found[at] = base.Substitute(message, cut)
     return found
 
 
@@ -300,7 +277,7 @@ def clamp_result(message: Message, tokens: int, token_rule: TokenRule, reader: s
         texts.append(text)
         return ""
 
-    if with_result_texts(message, seen) is None or not texts:
+    if chat.with_result_texts(message, seen) is None or not texts:
         return None
     low, high = SHORTEST_TEXT, max(map(len, texts))
     cut = _cut_to(message, low, token_rule, reader)
@@ -319,10 +296,10 @@ def tokens_cut(text: str) -> int:
     return sum(int(earlier[1].replace(",", "")) for earlier in _CUT.finditer(text))
 
 
-def clamped_alone(history: Sequence[Message], substitutes: Mapping[int, Substitute]) -> Compaction:
+def clamped_alone(history: Sequence[Message], substitutes: Mapping[int, base.Substitute]) -> base.Compaction:
     """A rewrite that discards nothing: the *substitutes* replace their originals, by position."""
     retained = _whole(history)
-    return Compaction(
+    return base.Compaction(
         messages=with_substitutes(retained, substitutes.values()),
         retained=retained,
         discarded=(),
@@ -333,12 +310,14 @@ def clamped_alone(history: Sequence[Message], substitutes: Mapping[int, Substitu
     )
 
 
-def with_substitutes(messages: Sequence[Message], substitutes: Iterable[Substitute]) -> Sequence[Message]:
+def with_substitutes(
+    messages: Sequence[Message], substitutes: Iterable[base.Substitute]
+) -> Sequence[Message]:
     """*messages* with each original replaced by its substitute."""
     by_original = {id(each.original): each.message for each in substitutes}
     if not by_original:
         return messages
-    if not isinstance(messages, Excerpt):
+    if not isinstance(messages, chat.Excerpt):
         return tuple(by_original.get(id(message), message) for message in messages)
     pieces: list[tuple[int, int] | Message] = []
     history = messages.history
@@ -355,18 +334,18 @@ def with_substitutes(messages: Sequence[Message], substitutes: Iterable[Substitu
                 pieces.append(by_original[id(history[at])])
                 start = at + 1
         pieces += [(start, end)] if start < end else []
-    return Excerpt(history, pieces)
+    return chat.Excerpt(history, pieces)
 
 
 def _whole(history: Sequence[Message]) -> Sequence[Message]:
-    return Excerpt(history, [(0, len(history))]) if isinstance(history, History) else tuple(history)
+    return chat.Excerpt(history, [(0, len(history))]) if isinstance(history, History) else tuple(history)
 
 
 def _cut_to(message: Message, length: int, token_rule: TokenRule, reader: str) -> Message | None:
     """*message* with each text of its results cut to about *length* code points."""
     handle = f'; {reader}("m{message.seq}") reads them' if reader else ""
-    fields = with_result_texts(message, lambda text: _cut_text(text, length, token_rule, handle))
-    return None if fields is None else read_substitute(message, fields, CLAMPED)
+    fields = chat.with_result_texts(message, lambda text: _cut_text(text, length, token_rule, handle))
+    return None if fields is None else chat.read_substitute(message, fields, CLAMPED)
 
 
 def _cut_text(text: str, length: int, token_rule: TokenRule, handle: str) -> str:
@@ -392,7 +371,7 @@ def _line_start(text: str, start: int) -> int:
 # Offloads one tool result: its head and tail stay in the view, and the log keeps all of it.
 
 
-class Offload(Compactor):
+class Offload(base.Compactor):
     """Cuts the results of one message to *tokens*, and changes nothing else. It asks no model.
 
     Args:
@@ -411,11 +390,11 @@ class Offload(Compactor):
         """The given token rule."""
         return self._token_rule
 
-    def should_compact(self, context: CompactionContext) -> Trigger | None:  # noqa: ARG002
+    def should_compact(self, context: base.CompactionContext) -> base.Trigger | None:  # noqa: ARG002
         """None: it is never due by itself, only by a call."""
         return None
 
-    def flow(self, history: Sequence[Message], trigger: Trigger) -> Flow[Compaction | Skip]:
+    def flow(self, history: Sequence[Message], trigger: base.Trigger) -> Flow[base.Compaction | base.Skip]:
         """Cuts the message. It yields no request."""
         yield from ()
         found = clamp(
@@ -425,7 +404,9 @@ class Offload(Compactor):
             trigger,
         )
         if not found:
-            return Skip("nothing_to_discard", f"message {self._seq} has no result over {self._tokens} tokens")
+            return base.Skip(
+                "nothing_to_discard", f"message {self._seq} has no result over {self._tokens} tokens"
+            )
         return clamped_alone(history, found)
 
 
@@ -438,9 +419,9 @@ def rewrite(
     usage: tuple[UsageRecord, ...] = (),
     degraded: bool = False,
     suspect: bool = False,
-    substitutes: Mapping[int, Substitute] | None = None,
+    substitutes: Mapping[int, base.Substitute] | None = None,
     level: int | None = None,
-) -> Compaction:
+) -> base.Compaction:
     """Replaces the discarded messages of *selection* by *summary*. At least one message must be discarded.
 
     *substitutes* are by position; the view shows those whose originals are retained. If *level* is None, the
@@ -448,13 +429,15 @@ def rewrite(
     """
     covers, summary = covered(selection.discarded), without_control(summary)
     if level is None:
-        level = 1 + max((summary_level(message) for message in summaries(selection.discarded)), default=0)
+        level = 1 + max(
+            (chat.summary_level(message) for message in base.summaries(selection.discarded)), default=0
+        )
     message = summary_message(framed(prefix, summary), covers, level)
-    chosen: tuple[Substitute, ...] = ()
+    chosen: tuple[base.Substitute, ...] = ()
     if substitutes:
         stays = {id(message) for message in selection.retained}
         chosen = tuple(each for _, each in sorted(substitutes.items()) if id(each.original) in stays)
-    return Compaction(
+    return base.Compaction(
         messages=with_substitutes(_view(history, selection, [message]), chosen),
         retained=selection.retained,
         discarded=selection.discarded,
@@ -469,23 +452,23 @@ def rewrite(
 
 
 def summary_message(
-    content: str, covers: tuple[Range, ...], level: int = 1, role: SummaryRole = "user"
+    content: str, covers: tuple[base.Range, ...], level: int = 1, role: chat.SummaryRole = "user"
 ) -> Message:
     """A summary as a message of the history: *content*, and its mark.
 
     Control tokens of chat templates in it are written as text.
     """
-    return read_summary(SummaryMessage(without_control(content), covers, level, role), covers)
+    return chat.read_summary(chat.SummaryMessage(without_control(content), covers, level, role), covers)
 
 
-def covered(discarded: Sequence[Message]) -> tuple[Range, ...]:
+def covered(discarded: Sequence[Message]) -> tuple[base.Range, ...]:
     """The sequence numbers of *discarded*, including the numbers that its earlier summaries cover.
 
     The ranges ascend and are disjoint; adjacent ranges are joined.
     """
-    if isinstance(discarded, Excerpt):
+    if isinstance(discarded, chat.Excerpt):
         return joined(discarded.numbers)
-    ranges: list[Range] = []
+    ranges: list[base.Range] = []
     for message in discarded:
         if message.provenance == "compaction_summary":
             ranges += message.covers
@@ -496,9 +479,9 @@ def covered(discarded: Sequence[Message]) -> tuple[Range, ...]:
     return joined(ranges)
 
 
-def joined(ranges: Iterable[Range]) -> tuple[Range, ...]:
+def joined(ranges: Iterable[base.Range]) -> tuple[base.Range, ...]:
     """*ranges* in ascending order and disjoint; overlapping and adjacent ranges are joined."""
-    merged: list[Range] = []
+    merged: list[base.Range] = []
     for start, end in sorted(ranges):
         if merged and start <= merged[-1][1]:
             merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
@@ -516,7 +499,7 @@ def kept_apart(history: Sequence[Message], read: History, kept: Iterable[int]) -
     starts, ends = [0, *(end for _, end in spans)], [*(start for start, _ in spans), len(read)]
     gaps = [(start, end) for start, end in zip(starts, ends, strict=True) if start < end]
     if read is history:
-        return Selection(Excerpt(read, spans), Excerpt(read, gaps))
+        return Selection(chat.Excerpt(read, spans), chat.Excerpt(read, gaps))
     return Selection(
         *(tuple(each for span in both for each in history[slice(*span)]) for both in (spans, gaps))
     )
@@ -528,9 +511,9 @@ def originals(read: History) -> list[int]:
     return [at for at in range(len(read)) if at not in apart]
 
 
-def superseded(read: History, trigger: Trigger) -> set[int]:
+def superseded(read: History, trigger: base.Trigger) -> set[int]:
     """The positions of rules that a later version has replaced, without pinned ones."""
-    return set(read.rules) - rules_in_force(read) - set(read.positions_of(trigger.pins))
+    return set(read.rules) - base.rules_in_force(read) - set(read.positions_of(trigger.pins))
 
 
 def summaries_of(read: History) -> list[Message]:
@@ -550,19 +533,19 @@ def layered(
     made: Sequence[Message],
     summary: str,
     *,
-    state: State | None = None,
+    state: base.State | None = None,
     asides: tuple[Message, ...] = (),
     usage: tuple[UsageRecord, ...] = (),
     degraded: bool = False,
-) -> Compaction:
+) -> base.Compaction:
     """A layered rewrite: each summary in *made* takes the place of the first message that it covers."""
-    return Compaction(
+    return base.Compaction(
         messages=_view(history, selection, made),
         retained=selection.retained,
         discarded=selection.discarded,
         summary=without_control(summary),
         covers=covered(selection.discarded),
-        level=max((summary_level(message) for message in made), default=0),
+        level=max((chat.summary_level(message) for message in made), default=0),
         usage=usage,
         degraded=degraded,
         layered=True,
@@ -571,7 +554,9 @@ def layered(
     )
 
 
-def composed(history: Sequence[Message], done: Sequence[Compaction], state: State | None) -> Compaction:
+def composed(
+    history: Sequence[Message], done: Sequence[base.Compaction], state: base.State | None
+) -> base.Compaction:
     """All rewrites in *done* as one rewrite of *history*. Each began with the view of the one before."""
     origin: dict[int, Message] = {}
     for each in done:
@@ -585,13 +570,13 @@ def composed(history: Sequence[Message], done: Sequence[Compaction], state: Stat
     known = {id(message) for message in history}
     made = [m for m in view if m.provenance == "compaction_summary" and id(m) not in known]
     last = [each for each in done if made and each.new_summaries and each.new_summaries[-1] is made[-1]]
-    return Compaction(
+    return base.Compaction(
         messages=view,
         retained=retained,
         discarded=discarded,
         summary=last[-1].summary if last else "",
         covers=covered(discarded),
-        level=max((summary_level(message) for message in made), default=0),
+        level=max((chat.summary_level(message) for message in made), default=0),
         usage=tuple(record for each in done for record in each.usage),
         degraded=any(each.degraded for each in done),
         suspect=any(each.suspect for each in done),
@@ -599,7 +584,7 @@ def composed(history: Sequence[Message], done: Sequence[Compaction], state: Stat
         state=state,
         asides=tuple(message for each in done for message in each.asides),
         substitutes=tuple(
-            Substitute(origin[id(message)], message) for message in view if id(message) in origin
+            base.Substitute(origin[id(message)], message) for message in view if id(message) in origin
         ),
     )
 
@@ -608,11 +593,11 @@ def _view(history: Sequence[Message], selection: Selection, made: Sequence[Messa
     if not made:
         return selection.retained
     retained, discarded = selection.retained, selection.discarded
-    if isinstance(retained, Excerpt) and isinstance(discarded, Excerpt):
+    if isinstance(retained, chat.Excerpt) and isinstance(discarded, chat.Excerpt):
         placed = dict(_placed(zip(discarded.positions, discarded, strict=True), made))
         both: dict[int, Span | Message] = {span[0]: span for span in retained.spans}
         both.update(placed)
-        return Excerpt(retained.history, [both[at] for at in sorted(both)])
+        return chat.Excerpt(retained.history, [both[at] for at in sorted(both)])
     gone = {id(message) for message in discarded}
     placed = dict(_placed(((at, each) for at, each in enumerate(history) if id(each) in gone), made))
     view = ((placed.get(at) if id(each) in gone else each) for at, each in enumerate(history))

@@ -17,18 +17,8 @@ from functools import partial
 from time import monotonic
 from typing import Any
 
-from siltstone.compaction import prompts
+from siltstone.compaction import material as materials, prompts
 from siltstone.compaction.base import CompactionError, Range, summaries
-from siltstone.compaction.material import (
-    Lazy,
-    Material,
-    RequestMessages,
-    at_most,
-    earlier_summary,
-    items_of,
-    lines,
-    render,
-)
 from siltstone.compaction.prompts import instruction
 from siltstone.compaction.rewrite import joined
 from siltstone.errors import ModelError
@@ -286,20 +276,24 @@ def summarise(discarded: Sequence[Message], brief: Brief, calls: Calls) -> Flow[
             )
         except SummarizerOverflow:
             pass  # the rendering of the discarded messages is smaller, and can be split
-    if piece is None or calls.left == 0 or at_most(discarded, brief.token_rule) <= piece:
+    if piece is None or calls.left == 0 or materials.at_most(discarded, brief.token_rule) <= piece:
         shown = discarded, brief.summary_prefix
-        messages = RequestMessages(len(discarded), partial(render, *shown), brief.instruction(update))
-        items = Lazy(partial(items_of, *shown))
+        messages = materials.RequestMessages(
+            len(discarded), partial(materials.render, *shown), brief.instruction(update)
+        )
+        items = materials.Lazy(partial(materials.items_of, *shown))
         request = CompletionRequest(messages, brief.cap, tools=brief.offered, material=items)
         try:
             return _clipped((yield from calls.ask(request)), brief)
         except SummarizerOverflow as error:
-            tokens = brief.token_rule.count_text(render(discarded, brief.summary_prefix))
+            tokens = brief.token_rule.count_text(materials.render(discarded, brief.summary_prefix))
             piece = tokens // 2 if calls.left is None else _allowed(error, tokens)
             if piece < LEAST_PIECE or calls.left == 0:
                 raise error from error.__cause__
     if calls.left is not None:
-        return (yield from _within_calls(items_of(discarded, brief.summary_prefix), piece, brief, calls))
+        return (
+            yield from _within_calls(materials.items_of(discarded, brief.summary_prefix), piece, brief, calls)
+        )
     texts = yield from _in_pieces(discarded, piece, brief, calls)
     return (yield from _merged(texts, piece, brief, calls))
 
@@ -326,7 +320,7 @@ def _in_two(items: list[MaterialItem], piece: int, brief: Brief, calls: Calls) -
         end = len(items) - newest
         older = yield from fitted(items[:end], sizes[:end], piece)
         text = yield from calls.ask(_listed(older, brief.cap, brief, prompts.PART_NOTE))
-        summary = earlier_summary(_covers(older), prompts.clip(text, brief.cap, brief.token_rule))
+        summary = materials.earlier_summary(_covers(older), prompts.clip(text, brief.cap, brief.token_rule))
         items, sizes = [summary, *items[end:]], [*sizes_of([summary], brief.token_rule), *sizes[end:]]
     shown = yield from fitted(items, sizes, piece)
     return _clipped((yield from calls.ask(_listed(shown, brief.cap, brief, ""))), brief)
@@ -345,7 +339,7 @@ def fitted(items: list[MaterialItem], sizes: list[int], tokens: int) -> Flow[lis
     end = len(items) - _newest(sizes, tokens // 2)
     older, newest = items[:end], items[end:]
     request = CompletionRequest(
-        RequestMessages(len(older), partial(lines, older), ""),
+        materials.RequestMessages(len(older), partial(materials.lines, older), ""),
         max(1, tokens - sum(sizes[end:]) - HEAD),
         "selection",
         rank=LAST_RESORT,
@@ -355,7 +349,7 @@ def fitted(items: list[MaterialItem], sizes: list[int], tokens: int) -> Flow[lis
         completion = yield request
     except ModelError as error:
         raise CompactionError(str(error), reason="llm_failed") from error
-    return [earlier_summary(_covers(older), completion.text), *newest]
+    return [materials.earlier_summary(_covers(older), completion.text), *newest]
 
 
 def sizes_of(items: Iterable[MaterialItem], token_rule: TokenRule) -> list[int]:
@@ -383,7 +377,7 @@ def _listed(items: list[MaterialItem], cap: int, brief: Brief, note: str) -> Com
     """The request for a summary of *items*."""
     update = prompts.UPDATE_NOTE if any(item.kind == "summary" for item in items) else ""
     said = brief.instruction(_notes(note, update))
-    messages = RequestMessages(len(items), partial(lines, items), said)
+    messages = materials.RequestMessages(len(items), partial(materials.lines, items), said)
     return CompletionRequest(messages, cap, tools=brief.offered, material=items)
 
 
@@ -399,7 +393,7 @@ def _in_pieces(
     discarded: Sequence[Message], tokens: int, brief: Brief, calls: Calls
 ) -> Flow[list[tuple[tuple[Range, ...], str]]]:
     """A summary of each piece with the ranges that it covers, in order."""
-    material = Material(discarded, brief.summary_prefix, brief.token_rule)
+    material = materials.Material(discarded, brief.summary_prefix, brief.token_rule)
     written: list[tuple[tuple[Range, ...], str]] = []
     halvings = 0
     while material:
@@ -408,8 +402,10 @@ def _in_pieces(
         note = _notes("" if is_all else prompts.PART_NOTE, prompts.UPDATE_NOTE if piece.has_summary else "")
         cap = brief.cap if halvings == 0 else max(1, min(brief.cap, tokens // 4))
         try:
-            messages = RequestMessages(len(piece), partial(getattr, piece, "text"), brief.instruction(note))
-            items = Lazy(partial(getattr, piece, "items"))
+            messages = materials.RequestMessages(
+                len(piece), partial(getattr, piece, "text"), brief.instruction(note)
+            )
+            items = materials.Lazy(partial(getattr, piece, "items"))
             request = CompletionRequest(messages, cap, tools=brief.offered, material=items)
             answer = yield from calls.ask(request)
         except SummarizerOverflow as error:
@@ -437,10 +433,10 @@ def _merged(
                 merged += batch
                 continue
             items, note = (
-                [earlier_summary(*summary) for summary in batch],
+                [materials.earlier_summary(*summary) for summary in batch],
                 brief.instruction(prompts.MERGE_NOTE),
             )
-            messages = [{"role": "user", "content": text} for text in (lines(items), note)]
+            messages = [{"role": "user", "content": text} for text in (materials.lines(items), note)]
             try:
                 answer = yield from calls.ask(CompletionRequest(messages, brief.cap, "merge", material=items))
             except SummarizerOverflow as error:
@@ -459,9 +455,9 @@ def _batch(
     waiting: deque[tuple[tuple[Range, ...], str]], most: int, tokens: int, brief: Brief
 ) -> list[tuple[tuple[Range, ...], str]]:
     batch = [waiting.popleft()]
-    used = brief.token_rule.count_text(earlier_summary(*batch[0]).line) + 1
+    used = brief.token_rule.count_text(materials.earlier_summary(*batch[0]).line) + 1
     while waiting and len(batch) < most:
-        used += brief.token_rule.count_text(earlier_summary(*waiting[0]).line) + 1
+        used += brief.token_rule.count_text(materials.earlier_summary(*waiting[0]).line) + 1
         if used > tokens and len(batch) >= 2:
             break
         batch.append(waiting.popleft())
@@ -480,7 +476,7 @@ def _live_request(
 ) -> CompletionRequest:
     messages: list[Any] = [message.raw for message in live]
     messages.append({"role": "user", "content": brief.instruction(_notes(update, prompts.PREFIX_NOTE))})
-    material = Lazy(partial(items_of, discarded, brief.summary_prefix))
+    material = materials.Lazy(partial(materials.items_of, discarded, brief.summary_prefix))
     return CompletionRequest(
         messages, brief.cap, tools=brief.tools, prefix_preserving=True, material=material
     )

@@ -7,6 +7,7 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
+from siltstone import messages as chat
 from siltstone.compaction.base import (
     Compaction,
     CompactionError,
@@ -20,24 +21,7 @@ from siltstone.compaction.rewrite import covered, joined
 from siltstone.errors import InvalidMessageError
 from siltstone.hooks import Guidance, HookError
 from siltstone.llm import LAST_RESORT, Completion, Flow
-from siltstone.messages import (
-    SUMMARY_ROLES,
-    Excerpt,
-    History,
-    InjectedMessage,
-    Message,
-    RequestRule,
-    SubstituteMessage,
-    SummaryMessage,
-    as_history,
-    groups,
-    is_request,
-    opens_turn,
-    read_mark,
-    read_message,
-    unmarked,
-    validate_history,
-)
+from siltstone.messages import History, Message
 from siltstone.messages.legality import sendable
 from siltstone.messages.message import RULE_ROLES, SAID, as_fields
 from siltstone.tokens import TokenRule
@@ -48,7 +32,7 @@ def validate(
     compaction: Compaction,
     content: str,
     trigger: Trigger | None = None,
-    request_rule: RequestRule = is_request,
+    request_rule: chat.RequestRule = chat.is_request,
 ) -> None:
     """Checks *compaction* against the *history* that it rewrites.
 
@@ -78,7 +62,7 @@ def _faults(
     compaction: Compaction,
     content: str,
     trigger: Trigger | None,
-    request_rule: RequestRule,
+    request_rule: chat.RequestRule,
 ) -> Iterator[str]:
     """All checks in order. A later check may rely on the earlier ones, so only the first fault is valid."""
     places = _Places(history)
@@ -86,7 +70,7 @@ def _faults(
     retained, discarded = places.of(compaction.retained), places.of(compaction.discarded)
     yield from _disorder(retained, discarded)
     yield from _holes(len(history), retained, discarded, bool(compaction.substitutes))
-    read, stays = as_history(history, request_rule), set(retained)
+    read, stays = chat.as_history(history, request_rule), set(retained)
     alone = _without_ties(places, compaction)
     if discarded and not compaction.layered:
         yield from _kept_summaries(read, stays)
@@ -117,7 +101,7 @@ class _Places:
 
     def of(self, messages: Sequence[Message]) -> list[int]:
         """The position of each message; -1 for a message that is not in the history."""
-        if isinstance(messages, Excerpt) and messages.history is self._history:
+        if isinstance(messages, chat.Excerpt) and messages.history is self._history:
             return messages.positions
         if not messages:
             return []  # the table reads every message, which takes longer than all the rest of a compaction
@@ -193,7 +177,7 @@ def _outdated(history: History, stays: set[int], pinned: Sequence[int]) -> Itera
 
 
 def _group_of(history: History, position: int) -> tuple[int, ...]:
-    return next(group.positions for group in groups(history) if position in group.positions)
+    return next(group.positions for group in chat.groups(history) if position in group.positions)
 
 
 def _without_ties(places: _Places, compaction: Compaction) -> set[int]:
@@ -214,7 +198,7 @@ def _false_substitute(
         yield f"message {message.seq} stands for one that is not retained"
     if at in pinned or original.provenance not in SAID or original.role in RULE_ROLES:
         yield f"message {original.seq} may not be cut: it is pinned, carries rules or was not said"
-    if not isinstance(message.raw, SubstituteMessage) or message.provenance != "substitute":
+    if not isinstance(message.raw, chat.SubstituteMessage) or message.provenance != "substitute":
         yield f"message {message.seq} is a {type(message.raw).__name__}, not a SubstituteMessage"
     if message.seq != original.seq or message.role != original.role:
         yield f"message {message.seq} of {message.role!r} stands for {original.seq} of {original.role!r}"
@@ -302,21 +286,21 @@ def _layers(history: History, stays: set[int], made: list[Message]) -> list[int]
 
 
 def _no_summary(message: Message) -> Iterator[str]:
-    if not isinstance(message.raw, SummaryMessage):
+    if not isinstance(message.raw, chat.SummaryMessage):
         yield f"the summary is a {type(message.raw).__name__}, not a SummaryMessage"
         return
-    if message.role not in SUMMARY_ROLES or message.raw.get("role") != message.role:
+    if message.role not in chat.SUMMARY_ROLES or message.raw.get("role") != message.role:
         yield f"the summary's role is {message.role!r}, not 'user' or 'assistant'"
     if message.provenance != "compaction_summary":
         yield f"the summary's provenance is {message.provenance!r}"
 
 
 def _other_text(compaction: Compaction, summary: Message, content: str) -> Iterator[str]:
-    if not compaction.summary.strip() or not unmarked(content).endswith(compaction.summary):
+    if not compaction.summary.strip() or not chat.unmarked(content).endswith(compaction.summary):
         yield "the summary is blank, or not what its frame holds"
-    mark = read_mark(summary.text)
+    mark = chat.read_mark(summary.text)
     is_whole = summary.raw.get("content") == summary.text  # type: ignore[union-attr]
-    if mark is None or not is_whole or unmarked(summary.text) != unmarked(content):
+    if mark is None or not is_whole or chat.unmarked(summary.text) != chat.unmarked(content):
         yield "the summary message does not hold the framed summary and its mark"
     elif mark.covers != summary.covers:
         yield f"the summary covers {summary.covers}, its mark says {mark.covers}"
@@ -361,8 +345,8 @@ def injected(compaction: Compaction, said: Any, history: Sequence[Message], rule
         return compaction
     added = tuple(_read(raw, compaction, place) for place, raw in enumerate(said))
     messages = (*compaction.messages, *added)
-    before = len(validate_history(compaction.messages))
-    found = validate_history(messages)
+    before = len(chat.validate_history(compaction.messages))
+    found = chat.validate_history(messages)
     if len(found) > before:
         where = next((each for each in found if each.position >= len(compaction.messages)), found[-1])
         raise HookError(f"the provider would refuse what on_after_compact gave: {where.sentence}")
@@ -391,7 +375,7 @@ def check_legal(compaction: Compaction, *, is_sent: bool = True) -> None:
         CompactionError: ``rewrite_invalid``; it names the first finding and the number of findings.
     """
     repaired = None if is_sent else sendable(compaction.messages)
-    found = validate_history(compaction.messages if repaired is None else repaired.messages)
+    found = chat.validate_history(compaction.messages if repaired is None else repaired.messages)
     if found:
         raise CompactionError(
             f"the provider would refuse the rewrite, in {len(found)} places: message {found[0].position}: "
@@ -404,12 +388,12 @@ def check_legal(compaction: Compaction, *, is_sent: bool = True) -> None:
 def _read(raw: Any, compaction: Compaction, place: int) -> Message:
     try:
         fields = as_fields(raw)
-        message = read_message(raw, compaction.messages[-1].seq + 1 + place)
+        message = chat.read_message(raw, compaction.messages[-1].seq + 1 + place)
     except (InvalidMessageError, TypeError) as error:
         raise HookError(f"on_after_compact gave what is no message: {error}") from error
-    if fields is None or not opens_turn(message):
+    if fields is None or not chat.opens_turn(message):
         raise HookError(f"on_after_compact may give user messages, got one of role {message.role!r}")
-    return replace(message, raw=InjectedMessage(fields), provenance="injected_context")
+    return replace(message, raw=chat.InjectedMessage(fields), provenance="injected_context")
 
 
 # A dry run of a policy: its flow gets made-up answers instead of answers of a model or curator.

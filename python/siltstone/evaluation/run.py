@@ -10,19 +10,8 @@ from itertools import groupby
 from typing import Any, Literal, Protocol, TypeAlias, get_args
 
 from siltstone.errors import ConfigError, DatasetError, StoreError
-from siltstone.evaluation import report
+from siltstone.evaluation import report, report as reports
 from siltstone.evaluation.dataset import Conversation, Dataset, Question
-from siltstone.evaluation.report import (
-    CUTOFFS,
-    DEPTH,
-    SESSION_CUTOFFS,
-    Abstention,
-    Figures,
-    Latency,
-    Report,
-    off_topic,
-    without_names_in,
-)
 from siltstone.memory.entry import Entry
 
 # The methods of a store that a measurement needs: few, so that other stores can be measured too.
@@ -86,7 +75,7 @@ def evaluate(
     min_score: float = 0.0,
     ties: Ties = "store",
     abstention: bool = True,
-) -> Report:
+) -> reports.Report:
     """The figures of a store on *dataset*; all of them except the times are the same in every run.
 
     Each conversation gets a store of its own, with one entry for each turn. Each of its questions is a query,
@@ -115,7 +104,7 @@ def evaluate(
         raise ConfigError(f"min_score must be in 0..1, got {min_score}", field="min_score", value=min_score)
     if ties not in get_args(Ties):
         raise ConfigError(f"ties must be one of {get_args(Ties)}, got {ties!r}", field="ties", value=ties)
-    foreign = off_topic(dataset) if abstention else {}
+    foreign = reports.off_topic(dataset) if abstention else {}
     options: dict[str, Any] = {} if ranker is None else {"ranker": ranker}
     if min_score > 0.0:
         options["min_score"] = min_score
@@ -166,7 +155,9 @@ def _measure(
             return _Measured(answers, [], [])
         nameless = [
             session.best(query)
-            for question, query in zip(conversation.questions, without_names_in(conversation), strict=True)
+            for question, query in zip(
+                conversation.questions, reports.without_names_in(conversation), strict=True
+            )
             if question.category not in apart
         ]
         return _Measured(answers, nameless, [session.best(query) for query in foreign])
@@ -215,11 +206,11 @@ class _Session:
         evidence = question.evidence
         return _Answer(
             category=question.category,
-            recall=tuple(report.recall(ranked, evidence, k) for k in CUTOFFS),
-            hit=tuple(report.hit(ranked, evidence, k) for k in CUTOFFS),
+            recall=tuple(report.recall(ranked, evidence, k) for k in reports.CUTOFFS),
+            hit=tuple(report.hit(ranked, evidence, k) for k in reports.CUTOFFS),
             ndcg=report.ndcg(ranked, evidence, 10),
-            mrr=report.reciprocal_rank(ranked, evidence, DEPTH),
-            tokens=tuple(sum(len(hit.content) for hit in hits[:k]) / 4 for k in CUTOFFS),
+            mrr=report.reciprocal_rank(ranked, evidence, reports.DEPTH),
+            tokens=tuple(sum(len(hit.content) for hit in hits[:k]) / 4 for k in reports.CUTOFFS),
             session_hit=self._session_hits(ranked, evidence),
             best=_best(first),
             microseconds=microseconds,
@@ -231,7 +222,7 @@ class _Session:
     def _ranking(self, query: str) -> list[Ranked]:
         """The hits to judge, each entry once, in the order to judge."""
         first: dict[Hashable, Ranked] = {}
-        for hit in self.search(query, DEPTH):
+        for hit in self.search(query, reports.DEPTH):
             if hit.entry_id not in self._places:
                 raise StoreError(
                     f"a hit in {self._id!r} has the entry id {hit.entry_id!r}, which index() did not give",
@@ -248,14 +239,14 @@ class _Session:
             return ()
         sessions = list(dict.fromkeys(self._sessions[turn] for turn in ranked))
         wanted = {self._sessions[turn] for turn in evidence}
-        return tuple(report.hit(sessions, wanted, k) for k in SESSION_CUTOFFS)
+        return tuple(report.hit(sessions, wanted, k) for k in reports.SESSION_CUTOFFS)
 
 
 def _best(hits: Sequence[Ranked]) -> float:
     return hits[0].score if hits else SILENT
 
 
-def _report(dataset: Dataset, measured: Sequence[_Measured]) -> Report:
+def _report(dataset: Dataset, measured: Sequence[_Measured]) -> reports.Report:
     answers = [answer for each in measured for answer in each.answers]
     pooled = [answer for answer in answers if answer.category not in dataset.apart]
     if not pooled:
@@ -263,7 +254,7 @@ def _report(dataset: Dataset, measured: Sequence[_Measured]) -> Report:
     by_category: dict[str, list[_Answer]] = {}
     for answer in answers:
         by_category.setdefault(answer.category, []).append(answer)
-    return Report(
+    return reports.Report(
         dataset=dataset.name,
         conversations=len(dataset.conversations),
         entries=dataset.entries,
@@ -275,17 +266,17 @@ def _report(dataset: Dataset, measured: Sequence[_Measured]) -> Report:
     )
 
 
-def _figures(answers: Sequence[_Answer]) -> Figures:
+def _figures(answers: Sequence[_Answer]) -> reports.Figures:
     by_session = all(answer.session_hit for answer in answers)
-    return Figures(
+    return reports.Figures(
         questions=len(answers),
-        recall=_means(CUTOFFS, [answer.recall for answer in answers]),
+        recall=_means(reports.CUTOFFS, [answer.recall for answer in answers]),
         margin=_margins([answer.recall for answer in answers]),
-        hit=_means(CUTOFFS, [answer.hit for answer in answers]),
+        hit=_means(reports.CUTOFFS, [answer.hit for answer in answers]),
         ndcg=report.mean([answer.ndcg for answer in answers]),
         mrr=report.mean([answer.mrr for answer in answers]),
-        tokens=_means(CUTOFFS, [answer.tokens for answer in answers]),
-        session_hit=_means(SESSION_CUTOFFS, [a.session_hit for a in answers]) if by_session else None,
+        tokens=_means(reports.CUTOFFS, [answer.tokens for answer in answers]),
+        session_hit=_means(reports.SESSION_CUTOFFS, [a.session_hit for a in answers]) if by_session else None,
     )
 
 
@@ -295,16 +286,16 @@ def _means(cutoffs: Sequence[int], rows: Sequence[Sequence[float]]) -> dict[int,
 
 def _margins(rows: Sequence[Sequence[float]]) -> dict[int, float]:
     columns = zip(*rows, strict=True)
-    return {k: report.margin(column) for k, column in zip(CUTOFFS, columns, strict=True)}
+    return {k: report.margin(column) for k, column in zip(reports.CUTOFFS, columns, strict=True)}
 
 
-def _abstention(own: Sequence[_Answer], measured: Sequence[_Measured]) -> Abstention | None:
+def _abstention(own: Sequence[_Answer], measured: Sequence[_Measured]) -> reports.Abstention | None:
     scores = [answer.best for answer in own]
     nameless = [score for each in measured for score in each.nameless]
     foreign = [score for each in measured for score in each.foreign]
     if not foreign:
         return None
-    return Abstention(
+    return reports.Abstention(
         auc=report.area_under_curve(scores, foreign),
         auc_nameless=report.area_under_curve(nameless, foreign),
         off_topic=len(foreign),
@@ -313,5 +304,5 @@ def _abstention(own: Sequence[_Answer], measured: Sequence[_Measured]) -> Absten
     )
 
 
-def _latency(samples: Sequence[float]) -> Latency:
-    return Latency(*(report.percentile(samples, share) for share in (0.50, 0.95, 0.99)))
+def _latency(samples: Sequence[float]) -> reports.Latency:
+    return reports.Latency(*(report.percentile(samples, share) for share in (0.50, 0.95, 0.99)))

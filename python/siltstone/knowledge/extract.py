@@ -351,22 +351,11 @@ _OTHERS: Final = pattern("others")  #: texts that are made up, or that somebody 
 _MATERIAL: Final = pattern("material")  #: paragraphs of code, logs, tables, pages, and quoted mails
 _CODE: Final = re.compile(r"```.*?(?:```|\Z)|^\s*>[^\n]*", re.DOTALL | re.MULTILINE)
 _QUOTED: Final = re.compile(r"[\"\u201c](?:\S+\s+){3,}?\S*[\"\u201d]|[\u201c「][^\u201d」]{6,}[\u201d」]")
-_POLITE: Final = re.compile(
-    r"^(?:(?:and|so|but|also|btw|by the way|hi|hello|hey|ok(?:ay)?|fyi|just (?:a reminder|so you "
-    r"(?:know|have it))|quick thing before we start|one more thing|for (?:the record|context)|(?:since|"
-    r"because)(?= (?:we|i|my|our)\b))\b[,:! ]*)+|^[^,.;:]{1,40}: (?=(?:my|our|i|we)\b)|^(?:早上好|你好|"
-    r"顺便(?:说一下|说一句)?|对了)[，,！!：:]\s*",
-    re.IGNORECASE,
-)
+_POLITE: Final = pattern("lead")
 _SENTENCE: Final = re.compile(
     r"(?<=\.)\s+(?=[A-ZÀ-Þ¿¡«\"'`(])|(?<=[!?])[\"')]*\s+|(?<=[。！？])|\n+|(?<=;)\s+"
 )
-_ASKS: Final = re.compile(
-    r",\s(?:so |and |but )?(?:can|could|would|will|what|which|how|where|when|should|do|does|"
-    r"any)\b[^,]*\?$|,\s(?:ok(?:ay)?|yeah|right|please|got it|vale|sí|ja|ne|oder)\?$|"
-    r"[，,][^，,]*(?:吗|呢|什么|怎么|哪|吧)[^，,]*$",
-    re.IGNORECASE,
-)
+_ASKS: Final = pattern("asks")
 
 
 def pattern_facts(messages: Sequence[Message], *, session_id: str = "", redact: Redact = str) -> list[Fact]:

@@ -15,36 +15,13 @@ from siltstone.knowledge.base import ACTS, Fact, FactStore, now_ms, pattern, row
 # The words, values and subject of a short text, by which facts are compared.
 
 _WORD: Final = re.compile(r"[^\W_]+(?:[._/:@-][^\W_]+)*")
-_STOP: Final = frozenset(re.findall(r"\S+",
-    "a an the is are was were be been being to of in on at by for from with and or not no it its this "
-    "that these those as we i you they he she our my your their has have had will would should must can "
-    "could do does did now instead always never please also then there here than via into onto over "
-    "under use uses used using set sets switch switched switches change changed move moved run runs "
-    "running make made go went get got keep kept prefer prefers add added remove removed choose chose "
-    "chosen decide decided replace replaced new old user users user's "
-))  # fmt: skip
-_CHANGE: Final = re.compile(
-    r"\b(instead of|instead|switched|switch(?:ing)? to|no longer|now|moved to|changed to|replaced|replaces|"
-    r"migrated|renamed|not anymore|any more|anymore|rather than|deprecated)\b|改为|换成|不再|改用|现在|替换",
-    re.IGNORECASE,
-)
+_STOP: Final = frozenset(words_of("stop").split())
+_CHANGE: Final = pattern("change")
 _DENIES: Final = re.compile(
     r"\b(?:not|never|no longer|don't|doesn't|won't|isn't|cannot|can't)\b|不|别", re.IGNORECASE
 )
-_GIVEN_UP: Final = re.compile(
-    r"\b(?:instead of|rather than|no longer|not|moved from|switched from|away from|replac(?:ed|es|ing))\s+"
-    r"(?:use |using |the |on |in )*([^\W_]+)",
-    re.IGNORECASE,
-)
-_VALUE: Final = re.compile(
-    r"""(?P<quoted>"[^"\n]+"|'[^'\n]+'|`[^`\n]+`)"""
-    r"""|(?P<url>\b[a-z][a-z0-9+.-]*://\S+)"""
-    r"""|(?P<address>\b[\w.+-]+@[\w-]+\.\w[\w.-]*)"""
-    r"""|(?P<path>(?<![\w/])(?:~|\.{1,2})?/[\w.@-]+(?:/[\w.@-]+)*/?)"""
-    r"""|(?P<version>\bv?\d+(?:\.\d+)+\b)"""
-    r"""|(?P<number>(?<![\w.])\d+(?:[.,]\d+)?%?(?![\w.]*\w))""",
-    re.IGNORECASE,
-)
+_GIVEN_UP: Final = pattern("given up")
+_VALUE: Final = pattern("value")
 
 
 def words(text: str) -> frozenset[str]:

@@ -224,11 +224,6 @@ def opens_turn(message: Message, rule: RequestRule = is_request) -> bool:
     return any(part.kind == "text" and part.text.strip() and rule(part.text) for part in message.parts)
 
 
-def has_words_beside_results(message: Message, rule: RequestRule = is_request) -> bool:
-    """Whether *message* is a request that also carries tool results."""
-    return opens_turn(message, rule) and any(part.kind == "tool_result" for part in message.parts)
-
-
 def turns(history: Sequence[Message], rule: RequestRule = is_request) -> list[Turn]:
     """The turns of a history, in order. Messages before the first turn belong to none.
 

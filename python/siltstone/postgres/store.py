@@ -26,18 +26,9 @@ from typing import (
 from siltstone import _native
 from siltstone.embedding.base import Embedder
 from siltstone.errors import EntryNotFoundError, StoreBusyError, StoreOpenError
+from siltstone.memory import entry
 from siltstone.memory.base import SearchSettings, Store
 from siltstone.memory.convert import MAX_INTEGER
-from siltstone.memory.entry import (
-    Finding,
-    ForgetReport,
-    Ranker,
-    Remaining,
-    SessionPage,
-    StoredEntry,
-    StoreForgetCriteria,
-    StoreStats,
-)
 from siltstone.memory.forgetting import FactRow
 from siltstone.memory.limits import Limits
 from siltstone.memory.log import SessionLog
@@ -56,7 +47,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 MIRRORED: Final = 1 << 29  #: approximate bytes of all mirrors; above, the least recently used are dropped
-REMAINING: Final[tuple[Remaining, ...]] = ("pages", "wal", "copies")
+REMAINING: Final[tuple[entry.Remaining, ...]] = ("pages", "wal", "copies")
 
 
 def _mirrored(
@@ -120,7 +111,7 @@ class PostgresStore(Store):
     def open(
         cls,
         conninfo: str | Pool,
-        ranker: Ranker | None = None,
+        ranker: entry.Ranker | None = None,
         embedder: Embedder | None = None,
         *,
         schema: str = "siltstone",
@@ -186,7 +177,7 @@ class PostgresStore(Store):
         return self._searching.limits
 
     @property
-    def ranker(self) -> Ranker:
+    def ranker(self) -> entry.Ranker:
         """The ranker of searches that name none."""
         return self._searching.options.ranker
 
@@ -232,7 +223,7 @@ class PostgresStore(Store):
     entries = _read(MemoryStore.entries)
     expire = _fresh_write(MemoryStore.expire)
 
-    def get(self, entry_id: int, *, expired: bool = False) -> StoredEntry:
+    def get(self, entry_id: int, *, expired: bool = False) -> entry.StoredEntry:
         self._database.check()
         place = None if abs(entry_id) > MAX_INTEGER else self._listing.place_of_entry(entry_id)
         if place is None:
@@ -266,7 +257,7 @@ class PostgresStore(Store):
 
     # -- forgetting
 
-    def forget(self, **criteria: Unpack[StoreForgetCriteria]) -> ForgetReport:
+    def forget(self, **criteria: Unpack[entry.StoreForgetCriteria]) -> entry.ForgetReport:
         """Forgets as :meth:`MemoryStore.forget`, in one transaction.
 
         PostgreSQL itself keeps old bytes for a while, also of what left earlier, so ``erased`` is always
@@ -275,10 +266,10 @@ class PostgresStore(Store):
         """
         forget = methodcaller("forget", **criteria)
         calls = [partial(mirror.run, forget) for mirror in self._forgetting(criteria)]
-        reports: list[ForgetReport] = self._all_or_none(calls)
+        reports: list[entry.ForgetReport] = self._all_or_none(calls)
         figures = ("sessions", "messages", "entries", "summaries", "facts")
         totals = {each: sum(getattr(report, each) for report in reports) for each in figures}
-        remaining: tuple[Remaining, ...] = tuple(
+        remaining: tuple[entry.Remaining, ...] = tuple(
             dict.fromkeys(each for report in reports for each in report.remaining)
         )
         return replace(
@@ -290,7 +281,7 @@ class PostgresStore(Store):
             remaining=remaining + (() if criteria.get("dry_run") else REMAINING),
         )
 
-    def _forgetting(self, criteria: StoreForgetCriteria) -> Iterator[mirrors.Mirror]:
+    def _forgetting(self, criteria: entry.StoreForgetCriteria) -> Iterator[mirrors.Mirror]:
         """The mirrors that a forget must change. There is at least one, which checks the criteria."""
         session_id, entry_ids = criteria.get("session_id"), criteria.get("entry_ids")
         if session_id is not None:
@@ -319,12 +310,12 @@ class PostgresStore(Store):
 
     # -- sessions
 
-    def sessions(self, namespace: str | None = None, offset: int = 0, limit: int = 100) -> SessionPage:
+    def sessions(self, namespace: str | None = None, offset: int = 0, limit: int = 100) -> entry.SessionPage:
         self._database.check()
         offset, limit = max(-1, min(offset, MAX_INTEGER)), max(-1, min(limit, MAX_INTEGER - 1))
         self._blank.sessions(namespace, offset, limit)  # checks the arguments
         found = self._listing.sessions(namespace, offset, limit + 1)
-        return SessionPage(tuple(found[:limit]), offset + limit if len(found) > limit else None)
+        return entry.SessionPage(tuple(found[:limit]), offset + limit if len(found) > limit else None)
 
     def session_with_settings(self, has: str, lacks: str = "") -> tuple[str, str] | None:
         """The first session whose settings, a JSON text, contain *has* and not *lacks*; and its settings."""
@@ -349,16 +340,16 @@ class PostgresStore(Store):
 
     # -- the whole
 
-    def stats(self, session_id: str | None = None) -> StoreStats:
+    def stats(self, session_id: str | None = None) -> entry.StoreStats:
         whole = self._listing.stats()
         if session_id is None:
             return whole
-        own: StoreStats = self._in_place(
+        own: entry.StoreStats = self._in_place(
             session_id, lambda mirror: mirror.read(lambda store: store.stats(session_id))
         )
         return replace(own, disk_bytes=whole.disk_bytes)
 
-    def check(self, *, repair: bool = False) -> list[Finding]:
+    def check(self, *, repair: bool = False) -> list[entry.Finding]:
         if repair and self.read_only:
             raise self._database.refusal()
         found = []

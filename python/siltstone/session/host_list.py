@@ -21,22 +21,9 @@ from hashlib import blake2b
 from itertools import islice, pairwise, takewhile
 from typing import Any, NamedTuple
 
+from siltstone import messages as chat
 from siltstone.memory.log import Derived, LogRow
-from siltstone.messages import (
-    DIGEST,
-    SUMMARY_ROLES,
-    RawMessage,
-    SummaryMessage,
-    begins_alike,
-    canonical_digest,
-    decode,
-    encode,
-    identifiers,
-    read_mark,
-    text_digests,
-    tombstone,
-    without_own_key,
-)
+from siltstone.messages import RawMessage
 from siltstone.messages.message import RULE_ROLES
 from siltstone.session.state import RangeSet, numbers, union, within
 
@@ -54,12 +41,12 @@ def message_digest(text: str) -> bytes:
 
     A host that uses a provider's cache moves these marks from turn to turn, and has not changed the message.
     """
-    return digest(unmarked_text(without_own_key(text)))
+    return digest(unmarked_text(chat.without_own_key(text)))
 
 
 def unmarked_text(text: str) -> str:
     """The JSON *text* of a message without cache marks."""
-    return encode(without_cache_marks(decode(text))) if f'"{_CACHE_MARK}"' in text else text
+    return chat.encode(without_cache_marks(chat.decode(text))) if f'"{_CACHE_MARK}"' in text else text
 
 
 class Seen(NamedTuple):
@@ -137,12 +124,12 @@ class LastList:
         rules = leading(self.raws)
         if rules == len(self.raws) or leading(raws) != rules:
             return False
-        digests = None if self.digests is None else self.digests[rules * DIGEST :]
-        return begins_alike(raws[rules:], self.raws[rules:], digests)
+        digests = None if self.digests is None else self.digests[rules * chat.DIGEST :]
+        return chat.begins_alike(raws[rules:], self.raws[rules:], digests)
 
     def grown(self, raws: list[RawMessage], more: Sequence[Seen], end: int) -> LastList:
         """The list *raws*: this list, and the messages *more* after it, which were just appended."""
-        added = text_digests(raws[len(self.raws) :])
+        added = chat.text_digests(raws[len(self.raws) :])
         digests = None if self.digests is None or added is None else self.digests + added
         return replace(self, raws=raws.copy(), digests=digests, seen=[*self.seen, *more], end=end)
 
@@ -218,7 +205,7 @@ class HostList:
         """
         for text, rows in zip(texts, found, strict=True):
             self._asked.add(digest(text))
-            mark = read_mark(text)
+            mark = chat.read_mark(text)
             wanted = None if mark is None else union(mark.covers)
             same = [row for row in rows if wanted is None or union(row.covers) == wanted]
             if not same:
@@ -277,7 +264,7 @@ class HostList:
             if covers is not None:
                 if covers not in found.values() and not self._is_behind(raws[:place], covers):
                     found[place] = covers
-            elif isinstance(raw, SummaryMessage):
+            elif isinstance(raw, chat.SummaryMessage):
                 found[place] = ()
         return found
 
@@ -288,9 +275,9 @@ class HostList:
 
     def _covers_of_forgotten(self, raw: RawMessage) -> RangeSet | None:
         """The messages that *raw* replaces, if it is a summary whose text was forgotten since; else None."""
-        if not self._forgotten or read_mark(_summary_text(raw)) is None:
+        if not self._forgotten or chat.read_mark(_summary_text(raw)) is None:
             return None
-        return self._forgotten.get(canonical_digest(raw, self._salt))
+        return self._forgotten.get(chat.canonical_digest(raw, self._salt))
 
     def _is_behind(self, before: Sequence[RawMessage], covers: RangeSet) -> bool:
         """Whether *before* has a message of the log that is the first of *covers*, or later."""
@@ -505,7 +492,7 @@ class HostList:
 
     def is_plain(self, raw: RawMessage) -> bool:
         """Whether *raw* is no summary. Call :meth:`unknown` with it before."""
-        if isinstance(raw, SummaryMessage) or self._covers_of_forgotten(raw) is not None:
+        if isinstance(raw, chat.SummaryMessage) or self._covers_of_forgotten(raw) is not None:
             return False
         return _summary_text(raw) not in self._summaries
 
@@ -561,21 +548,21 @@ class HostList:
 
     def _looked_at(self, place: int, raw: RawMessage) -> Seen:
         logged = raw if self.clean is None else self.clean(raw)
-        text = self._texts.pop(id(raw), None) or encode(logged)
+        text = self._texts.pop(id(raw), None) or chat.encode(logged)
         own = message_digest(text)
-        was = self._former.get(canonical_digest(logged, self._salt), ()) if self._former else ()
+        was = self._former.get(chat.canonical_digest(logged, self._salt), ()) if self._former else ()
         seq = self._substitutes.get(own)
         if seq is None and was and own not in self._known:
             seq = was[0]
         stands_for = own if seq is None else self._digests[seq]
-        is_tied = bool(was) and any(identifiers(tombstone(decode(encode(raw)))))
+        is_tied = bool(was) and any(chat.identifiers(chat.tombstone(chat.decode(chat.encode(raw)))))
         is_request = _kind(_role(raw), text) == "request"
         return Seen(place, raw, own, stands_for, is_request, was, is_tied)
 
     def _derived_text(self, raw: RawMessage) -> str:
         """The text by which to look for *raw* among the derived texts of the log; empty if it can be none."""
         logged = raw if self.clean is None else self.clean(raw)
-        text = self._texts[id(raw)] = encode(logged)
+        text = self._texts[id(raw)] = chat.encode(logged)
         summary, text = _summary_text(raw), unmarked_text(text)
         if summary.startswith(_SUMMARY_MARK):
             return summary
@@ -621,9 +608,9 @@ def _summary_text(raw: RawMessage) -> str:
     if type(raw) is not dict and not isinstance(raw, Mapping):  # a dict is told at once
         return ""
     content, role = raw.get("content"), raw.get("role")
-    if not isinstance(content, str) or role not in SUMMARY_ROLES:
+    if not isinstance(content, str) or role not in chat.SUMMARY_ROLES:
         return ""
-    return content if role == "user" or read_mark(content) is not None else ""
+    return content if role == "user" or chat.read_mark(content) is not None else ""
 
 
 def is_rule(raw: RawMessage) -> bool:
@@ -669,15 +656,15 @@ def without_cache_marks(block: Mapping[str, Any]) -> dict[str, Any]:
 
 def _digests_of(raws: list[RawMessage], fresh: int, before: LastList | None) -> bytes | None:
     """The digests of *raws* at the time of logging; None if they are not known."""
-    now = text_digests(raws)
+    now = chat.text_digests(raws)
     if now is None or before is None:
         return now
     if before.digests is None:
         return None
     first = dict(zip(map(id, before.raws), _cut(before.digests), strict=True))
     logged = [first.get(id(raw), each) for raw, each in zip(raws[:fresh], _cut(now), strict=False)]
-    return b"".join(logged) + now[fresh * DIGEST :]
+    return b"".join(logged) + now[fresh * chat.DIGEST :]
 
 
 def _cut(digests: bytes) -> list[bytes]:
-    return [digests[at : at + DIGEST] for at in range(0, len(digests), DIGEST)]
+    return [digests[at : at + chat.DIGEST] for at in range(0, len(digests), chat.DIGEST)]

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
-from siltstone.errors import ConfigError, ReadOnlyStoreError, StoreError, refuse
+from siltstone.errors import ReadOnlyStoreError, StoreError, refuse
 from siltstone.memory.base import Store
 from siltstone.memory.entry import Entry
 
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("siltstone")
 
-_SPELLED: Final = {"maxSegments": "max_segments", "evictionDays": "eviction_days"}
 _FIRST: Final = -62_135_596_800.0  #: the year 1, in seconds since 1970: no datetime is before it
 
 
@@ -68,23 +67,6 @@ class Retention:
         if eviction_days > MAX_EVICTION_DAYS:
             refuse("eviction_days", f"at most {MAX_EVICTION_DAYS}", eviction_days)
         return cls(max_segments, timedelta(days=eviction_days) if eviction_days else None, once=True)
-
-    @classmethod
-    def from_settings(cls, settings: Mapping[str, Any]) -> Retention:
-        """The documented bounds, changed by *settings*: ``maxSegments`` and ``evictionDays``.
-
-        Raises:
-            ConfigError: an unknown key (the message lists the known ones), or a value out of bounds.
-        """
-        known = {_SPELLED.get(key, key): value for key, value in settings.items()}
-        for key in settings:
-            if _SPELLED.get(key, key) not in _SPELLED.values():
-                raise ConfigError(
-                    f"unknown setting {key!r} of retention; known are {', '.join(_SPELLED)}",
-                    field=key,
-                    value=settings[key],
-                )
-        return cls.documented(**known)
 
 
 def only_new(store: Store, session_id: str, entries: Sequence[Entry]) -> list[Entry]:

@@ -9,28 +9,14 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
-from siltstone.compaction.base import (
-    Checkpoint,
-    Compaction,
-    CompactionError,
-    Skip,
-    State,
-    Trigger,
-    check_shrunk,
-)
+from siltstone.compaction import base
 from siltstone.compaction.prompts import LEFT_OUT, MARK, clip, framed, near_end
 from siltstone.compaction.rewrite import Selection, covered, joined, layered, originals, summary_message
 from siltstone.compaction.summarise import Calls
 from siltstone.llm import Flow
 from siltstone.messages import Message, opens_turn, summary_level, unmarked
 from siltstone.messages.message import RULE_ROLES
-from siltstone.systems.spacebot.config import (
-    CHECKPOINT_NOTE,
-    EARLIER_NOTE,
-    LEAST_SUMMARY,
-    ROLLUP_NOTE,
-    TieredConfig,
-)
+from siltstone.systems.spacebot import config as configs
 from siltstone.systems.spacebot.run import ChronicleState, Known, TieredRun, key_of, listed
 from siltstone.tokens import TokenRule
 
@@ -48,15 +34,15 @@ _HEADING: Final = re.compile(
 )
 
 
-def checkpoint_text(checkpoint: Checkpoint) -> str:
+def checkpoint_text(checkpoint: base.Checkpoint) -> str:
     """A checkpoint as stored in the log: its heading with its title, and the summary below."""
     summary = _indented(checkpoint.summary)
     return f"{_heading(checkpoint)} {checkpoint.title}" + (f"\n{summary}" if summary else "")
 
 
-def read_sections(text: str) -> list[Checkpoint]:
+def read_sections(text: str) -> list[base.Checkpoint]:
     """The checkpoints in *text*, which is one stored checkpoint or a chronicle of several."""
-    found: list[Checkpoint] = []
+    found: list[base.Checkpoint] = []
     lines: list[str] = []
     heading: re.Match[str] | None = None
     for line in [*text.split("\n"), None]:
@@ -168,25 +154,25 @@ def _time(at: float) -> str:
     return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M")
 
 
-def _is_recent(each: Checkpoint, since: float | None) -> bool:
+def _is_recent(each: base.Checkpoint, since: float | None) -> bool:
     return since is None or each.said_to is None or each.said_to >= since
 
 
-def _with_text(each: Checkpoint, known: Known) -> Checkpoint:
+def _with_text(each: base.Checkpoint, known: Known) -> base.Checkpoint:
     text = known.get(key_of(each), each)
     return replace(each, title=text.title, summary=text.summary)
 
 
-def _heading(each: Checkpoint) -> str:
+def _heading(each: base.Checkpoint) -> str:
     number = f"{each.first}-{each.last}" if each.level else str(each.first)
     kind = f"rollup of level {each.level}" if each.level else each.kind
     return f"[Checkpoint{'s' * bool(each.level)} {number}: messages {each.start}-{each.end - 1}, {kind}]"
 
 
-def _section(heading: re.Match[str], lines: Iterable[str]) -> Checkpoint:
+def _section(heading: re.Match[str], lines: Iterable[str]) -> base.Checkpoint:
     first, last, start, end, kind, level, title = heading.groups()
     summary = "\n".join(lines).strip("\n")
-    return Checkpoint(
+    return base.Checkpoint(
         int(first),
         int(last or first),
         int(level or 0),
@@ -217,14 +203,14 @@ CONTEXT: Final = 3  # earlier checkpoints that the summariser reads, so that the
 SHARES: Final = 6  # checkpoints that fit in the view together with their summaries
 
 
-def view_budget(config: TieredConfig, window: int) -> int:
+def view_budget(config: configs.TieredConfig, window: int) -> int:
     """The maximum tokens of the chronicle in view."""
-    return max(LEAST_SUMMARY, min(config.chronicle.context_token_budget, config.stack_budget(window)))
+    return max(configs.LEAST_SUMMARY, min(config.chronicle.context_token_budget, config.stack_budget(window)))
 
 
-def checkpoints_of(written: Iterable[tuple[State | None, Sequence[Message]]]) -> list[Checkpoint]:
+def checkpoints_of(written: Iterable[tuple[base.State | None, Sequence[Message]]]) -> list[base.Checkpoint]:
     """Every checkpoint of a session, from the state and the summaries of each run in *written*."""
-    states: list[State] = []
+    states: list[base.State] = []
     known: Known = {}
     for state, summaries in written:
         if state is not None:
@@ -245,7 +231,7 @@ class _Piece:
 class ChronicleRun(TieredRun):
     """One run over a history. Its chronicle stands before the live messages, or is begun by this run."""
 
-    def __init__(self, policy: TieredCompactor, history: Sequence[Message], trigger: Trigger) -> None:
+    def __init__(self, policy: TieredCompactor, history: Sequence[Message], trigger: base.Trigger) -> None:
         super().__init__(policy, history, trigger)
         self.settings = self.config.chronicle
         self.known: Known = {}
@@ -263,7 +249,7 @@ class ChronicleRun(TieredRun):
         self.state = replace(ChronicleState.read(trigger.policy_state) or shown, made=())
         self.new: list[Message] = []
 
-    def checkpointed(self) -> Flow[Compaction | Skip]:
+    def checkpointed(self) -> Flow[base.Compaction | base.Skip]:
         """Writes checkpoints of the messages since the last one, and takes these messages out of the view.
 
         If a checkpoint fails, or no model call is left for it, its messages stay for the next run; the
@@ -277,7 +263,7 @@ class ChronicleRun(TieredRun):
             return self.no_cut()
         told = self._uncovered(self.first_live(end))
         if self.rule.count(told) < LEAST_MATERIAL or not self._selection(end).is_worthwhile:
-            return Skip("too_little", f"{len(told)} messages are less than a checkpoint would be")
+            return base.Skip("too_little", f"{len(told)} messages are less than a checkpoint would be")
         calls = self.calls()
         pieces = self._pieces(told, self.first_live(end))
         for number, piece in enumerate(pieces):
@@ -286,7 +272,7 @@ class ChronicleRun(TieredRun):
                 break
             try:
                 yield from self._written(piece, self._kind(number, len(pieces)), calls)
-            except CompactionError as error:
+            except base.CompactionError as error:
                 if number == 0:
                     raise
                 _log.warning("a checkpoint of a session was not written: %s", error)
@@ -295,10 +281,10 @@ class ChronicleRun(TieredRun):
         yield from self._rolled_up(calls)
         compaction = self._compaction(end, degraded=calls.degraded)
         compaction = replace(compaction, usage=tuple(calls.usage), tool_calls=tuple(calls.tool_calls))
-        check_shrunk(self.rule, self.history, compaction)
+        base.check_shrunk(self.rule, self.history, compaction)
         return compaction
 
-    def marked(self, end: int, marker: str) -> Compaction | Skip:
+    def marked(self, end: int, marker: str) -> base.Compaction | base.Skip:
         """Discards all before position *end*; a checkpoint without a summary tells their number."""
         selection = self._selection(end)
         if not selection.is_worthwhile:
@@ -314,7 +300,9 @@ class ChronicleRun(TieredRun):
         compaction = self._compaction(end, degraded=True)
         before, after = self.rule.count(self.history), self.rule.count(compaction.messages)
         if after >= before:
-            return Skip("nothing_to_discard", f"{count} messages are smaller than what would tell of them")
+            return base.Skip(
+                "nothing_to_discard", f"{count} messages are smaller than what would tell of them"
+            )
         return compaction
 
     def _end(self) -> int | None:
@@ -382,15 +370,15 @@ class ChronicleRun(TieredRun):
             return "bootstrap"
         return "interval" if self.trigger.action in ("interval", "compact") else "pressure"
 
-    def _recorded(self, piece: _Piece, kind: str) -> Checkpoint:
+    def _recorded(self, piece: _Piece, kind: str) -> base.Checkpoint:
         number, said_at = self.state.number + 1, self.trigger.said_at
         times = [None, None] if said_at is None else [said_at(piece.messages[at].seq) for at in (0, -1)]
         tokens = self.rule.count(piece.messages)
-        return Checkpoint(
+        return base.Checkpoint(
             number, number, 0, kind, piece.start, piece.end, len(piece.messages), tokens, *times
         )
 
-    def _keep(self, checkpoint: Checkpoint, title: str, summary: str) -> None:
+    def _keep(self, checkpoint: base.Checkpoint, title: str, summary: str) -> None:
         """Adds a checkpoint to the state, and the message that stores it in the log."""
         told = replace(checkpoint, title=title, summary=summary)
         self.state = self.state.with_new(checkpoint)
@@ -398,7 +386,7 @@ class ChronicleRun(TieredRun):
         spans = ((told.start, told.end),)
         self.new.append(summary_message(checkpoint_text(told), spans, told.level + 1))
 
-    def _texts(self) -> Iterator[Checkpoint]:
+    def _texts(self) -> Iterator[base.Checkpoint]:
         """The checkpoints in the log with their texts, newest first; each is known from then on."""
         for message in self.trigger.written() if self.trigger.written is not None else ():
             for each in _alone(message):
@@ -412,7 +400,7 @@ class ChronicleRun(TieredRun):
             self.known[key_of(each)] for each in self.state.open[-CONTEXT:] if key_of(each) in self.known
         ]
         context = [f"{each.title}: {each.summary}" for each in earlier if each.summary]
-        more = "\n\n".join([CHECKPOINT_NOTE, *([EARLIER_NOTE, *context] if context else [])])
+        more = "\n\n".join([configs.CHECKPOINT_NOTE, *([configs.EARLIER_NOTE, *context] if context else [])])
         cap = self._cap(self.rule.count(piece.messages))
         answer = yield from self.written(piece.messages, calls, cap=cap, more=more, offers_tools=True)
         yield from self.extracted(piece.messages)
@@ -420,7 +408,7 @@ class ChronicleRun(TieredRun):
 
     def _cap(self, tokens: int) -> int:
         """The maximum tokens of a checkpoint of messages with *tokens*."""
-        return max(LEAST_SUMMARY, min(view_budget(self.config, self.window) // SHARES, tokens // 3))
+        return max(configs.LEAST_SUMMARY, min(view_budget(self.config, self.window) // SHARES, tokens // 3))
 
     def _rolled_up(self, calls: Calls) -> Flow[None]:
         """Rolls up the oldest checkpoints of each level that has too many into one of the next level.
@@ -441,13 +429,15 @@ class ChronicleRun(TieredRun):
                 continue
             try:
                 cap = self._cap(self.rule.count(sources) * 3)
-                answer = yield from self.written(sources, calls, ROLLUP_NOTE, cap=cap, more=CHECKPOINT_NOTE)
-            except CompactionError as error:
+                answer = yield from self.written(
+                    sources, calls, configs.ROLLUP_NOTE, cap=cap, more=configs.CHECKPOINT_NOTE
+                )
+            except base.CompactionError as error:
                 _log.warning("the checkpoints of a session could not be rolled up: %s", error)
                 return
             self._keep(_rollup(oldest, level), *titled(answer))
 
-    def _sources(self, among: Sequence[Checkpoint]) -> list[Message]:
+    def _sources(self, among: Sequence[base.Checkpoint]) -> list[Message]:
         """The source texts for a roll-up of *among*, as far as found.
 
         They are the checkpoints of level 0 in it, so that no roll-up is written from another one. If these
@@ -457,7 +447,7 @@ class ChronicleRun(TieredRun):
         count = among[-1].last - among[0].first + 1
         level = 0 if count * self._cap(3 * self.window) <= self.window * 3 // 4 else among[0].level
 
-        def is_source(each: Checkpoint) -> bool:
+        def is_source(each: base.Checkpoint) -> bool:
             return each.level == level and start <= each.start and each.end <= end
 
         told = [each for each in self.known.values() if is_source(each)]
@@ -481,7 +471,7 @@ class ChronicleRun(TieredRun):
         among = range(self.start, len(self.read))
         return next((at for at in among if self.read[at].seq >= seq), len(self.read))
 
-    def _compaction(self, end: int, *, degraded: bool) -> Compaction:
+    def _compaction(self, end: int, *, degraded: bool) -> base.Compaction:
         """The rewrite: the chronicle in its present form replaces all messages before position *end*."""
         missing = {key_of(each) for each in self.state.open} - self.known.keys()
         for each in self._texts() if missing else ():
@@ -514,10 +504,10 @@ class ChronicleRun(TieredRun):
         )
 
 
-def _rollup(among: Sequence[Checkpoint], level: int) -> Checkpoint:
+def _rollup(among: Sequence[base.Checkpoint], level: int) -> base.Checkpoint:
     """The roll-up that covers *among*, without a text."""
     times = [at for each in among for at in (each.said_from, each.said_to) if at is not None]
-    return Checkpoint(
+    return base.Checkpoint(
         among[0].first,
         among[-1].last,
         level,
@@ -531,7 +521,7 @@ def _rollup(among: Sequence[Checkpoint], level: int) -> Checkpoint:
     )
 
 
-def _alone(message: Message) -> list[Checkpoint]:
+def _alone(message: Message) -> list[base.Checkpoint]:
     """The one checkpoint that *message* stores; empty for a chronicle, which shows several."""
     text = unmarked(message.text)
     if is_chronicle(text) or not message.covers:
@@ -540,4 +530,4 @@ def _alone(message: Message) -> list[Checkpoint]:
     title, summary = titled(text)  # for a text without a heading: it was written anew after a deletion
     for each in read_sections(text)[:1]:
         title, summary = each.title, each.summary
-    return [Checkpoint(0, 0, level, "", start, end, 0, 0, title=title, summary=summary)]
+    return [base.Checkpoint(0, 0, level, "", start, end, 0, 0, title=title, summary=summary)]

@@ -16,17 +16,9 @@ from math import inf
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final, TypeGuard
 
+from siltstone.compaction import rewrite as rewrites
 from siltstone.compaction.base import Checkpoint, Compaction, Skip, State, Trigger
 from siltstone.compaction.checks import share_of
-from siltstone.compaction.rewrite import (
-    Selection,
-    covered,
-    joined,
-    kept_apart,
-    must_stay,
-    summary_message,
-    superseded,
-)
 from siltstone.compaction.summarise import Brief, Calls, SummarizerOverflow, summarise
 from siltstone.errors import ModelError, SiltstoneError
 from siltstone.llm import LAST_RESORT, Completion, CompletionRequest, Flow, ToolCall, relayed
@@ -192,7 +184,7 @@ def _turns_since(read: History, trigger: Trigger, start: int, end: int) -> int:
     shown = sum(1 for at in read.outline.requests if at < start and read[at].seq >= end)
     if trigger.originals is None:
         return shown
-    spans = joined(span for at in read.summaries for span in read[at].covers)
+    spans = rewrites.joined(span for at in read.summaries for span in read[at].covers)
     unseen = [(max(first, end), last) for first, last in spans if last > end]
     return shown + sum(map(opens_turn, trigger.originals(unseen))) if unseen else shown
 
@@ -369,11 +361,11 @@ class TieredRun(ABC):
         self.read: History = as_history(history)
         self.window = policy.window(trigger.context_window)
         self.start = live_start(self.read)
-        self.held = must_stay(self.read, trigger.pins)
+        self.held = rewrites.must_stay(self.read, trigger.pins)
 
     def message(self, content: str, covers: tuple[tuple[int, int], ...], level: int = 1) -> Message:
         """A summary or a marker as a message of the history."""
-        return summary_message(content, covers, level, self.config.summary_role)
+        return rewrites.summary_message(content, covers, level, self.config.summary_role)
 
     @abstractmethod
     def marked(self, end: int, marker: str) -> Compaction | Skip:
@@ -516,7 +508,7 @@ class TieredRun(ABC):
 
     def _tokens_without(self, gone: set[int]) -> int:
         """The tokens of a fork after the marker has replaced its messages at *gone*."""
-        covers = covered([self.read[at] for at in sorted(gone)])
+        covers = rewrites.covered([self.read[at] for at in sorted(gone)])
         made = [self.message(FORK_MARKER.format(n=len(gone)), covers)] if gone else []
         return self.rule.count([*made, *(each for at, each in enumerate(self.read) if at not in gone)])
 
@@ -526,14 +518,14 @@ class TieredRun(ABC):
         count = aligned_cut(live, fraction, floor, or_earlier=or_earlier)
         return None if count == 0 else self.start + count
 
-    def selection(self, end: int, folded: Sequence[int] = ()) -> Selection:
+    def selection(self, end: int, folded: Sequence[int] = ()) -> rewrites.Selection:
         """A selection that discards the live messages before *end* and the summaries at *folded*.
 
         Loose messages among these summaries and superseded rules leave too.
         """
-        gone = {*range(self.start, end), *self.folding(folded), *superseded(self.read, self.trigger)}
+        gone = {*range(self.start, end), *self.folding(folded), *rewrites.superseded(self.read, self.trigger)}
         kept = self.held | (set(range(len(self.history))) - gone)
-        return kept_apart(self.history, self.read, kept)
+        return rewrites.kept_apart(self.history, self.read, kept)
 
     def folding(self, summaries: Sequence[int]) -> list[int]:
         """*summaries*, and the messages before the last of them that may leave now, in whole groups."""

@@ -6,19 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Final
 
+from siltstone.compaction import rewrite as rewrites
 from siltstone.compaction.base import Compaction, CompactionContext, Configured, Skip, Substitute, Trigger
 from siltstone.compaction.prompts import LEFT_OUT, unframed
 from siltstone.compaction.results import tool_results
-from siltstone.compaction.rewrite import (
-    clamped_alone,
-    composed,
-    covered,
-    kept_apart,
-    layered,
-    must_stay,
-    summary_message,
-    superseded,
-)
 from siltstone.llm import Flow
 from siltstone.messages import History, Message, as_history, read_substitute, unmarked, with_results
 from siltstone.systems.spacebot.config import WORKER_MARKER, TieredConfig
@@ -83,7 +74,7 @@ class WorkerCompactor(Configured[TieredConfig]):
         """Replaces stale results first, then discards the oldest messages. It yields no request."""
         yield from ()
         stale = self._stale(history, trigger)
-        first = clamped_alone(history, stale) if stale else None
+        first = rewrites.clamped_alone(history, stale) if stale else None
         if trigger.action == SUPERSEDE:
             return first or Skip("nothing_to_discard", "no result is stale")
         overflowed = trigger.reason == "overflow"
@@ -93,7 +84,7 @@ class WorkerCompactor(Configured[TieredConfig]):
         if first is None:
             return result
         if not isinstance(result, Skip):
-            return composed(history, [first, result], None)
+            return rewrites.composed(history, [first, result], None)
         count = self._token_rule.count
         # A line may be as long as the result that it replaces. Such a rewrite alone is useless.
         return first if count(first.messages) < count(history) else result
@@ -108,18 +99,18 @@ class WorkerCompactor(Configured[TieredConfig]):
         if len(live) <= LEAST:
             return Skip("too_few", f"{len(live)} messages are live, more than {LEAST} are needed")
         count = aligned_cut(live, fraction, FLOOR, or_earlier=True)
-        kept = must_stay(read, trigger.pins, task=True)
-        gone = {*range(start, start + count), *read.summaries} - kept | superseded(read, trigger)
-        selection = kept_apart(history, read, set(range(len(read))) - gone)
+        kept = rewrites.must_stay(read, trigger.pins, task=True)
+        gone = {*range(start, start + count), *read.summaries} - kept | rewrites.superseded(read, trigger)
+        selection = rewrites.kept_apart(history, read, set(range(len(read))) - gone)
         if count == 0 or not selection.is_worthwhile:
             return Skip("no_valid_cut", f"tool calls and pins hold all {len(live)} live messages")
-        covers = covered(selection.discarded)
+        covers = rewrites.covered(selection.discarded)
         number = sum(end - first for first, end in covers)
         text = self._text(number, selection.discarded, self.config.window(trigger.context_window))
-        made = summary_message(text, covers, role=self.config.summary_role)
+        made = rewrites.summary_message(text, covers, role=self.config.summary_role)
         if self._token_rule.count([made]) >= self._token_rule.count(selection.discarded):
             return Skip("nothing_to_discard", f"{number} messages are smaller than their recap")
-        return layered(history, selection, [made], text, degraded=True)
+        return rewrites.layered(history, selection, [made], text, degraded=True)
 
     def _text(self, number: int, discarded: Sequence[Message], window: int) -> str:
         """The marker, and as many of the newest lines of the recap as fit."""

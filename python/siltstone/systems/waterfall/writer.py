@@ -12,14 +12,7 @@ from siltstone.compaction.material import earlier_summary, items_of
 from siltstone.compaction.prompts import clip, near_end, unframed
 from siltstone.llm import CompletionRequest, Flow, Purpose
 from siltstone.messages import INDENT, MaterialItem, Message
-from siltstone.systems.waterfall.config import (
-    RECENT_PREFIX,
-    WaterfallConfig,
-    combining,
-    instruct_combining,
-    instruct_slice,
-    slice_of,
-)
+from siltstone.systems.waterfall import config as configs
 from siltstone.tokens import TokenRule
 
 
@@ -50,12 +43,14 @@ class Writer:
     """
 
     def __init__(
-        self, config: WaterfallConfig, calls: summarise.Calls, rule: TokenRule, trigger: Trigger
+        self, config: configs.WaterfallConfig, calls: summarise.Calls, rule: TokenRule, trigger: Trigger
     ) -> None:
         self._config, self._calls, self._rule, self._trigger = config, calls, rule, trigger
         is_base = config.prompt_style == "base"
-        self._slice: Callable[[Sequence[str]], str] = slice_of if is_base else instruct_slice
-        self._combining: Callable[[str, str], str] = combining if is_base else instruct_combining
+        self._slice: Callable[[Sequence[str]], str] = configs.slice_of if is_base else configs.instruct_slice
+        self._combining: Callable[[str, str], str] = (
+            configs.combining if is_base else configs.instruct_combining
+        )
         self._speakers = not is_base
         self._window = config.summarizer_window or trigger.context_window
 
@@ -82,7 +77,7 @@ class Writer:
 
     def remade(self, recents: Sequence[Message], newest: str) -> Flow[str]:
         """A long-term summary made anew from the stored *recents* and the *newest* recent summary."""
-        texts = [unframed(message.text, RECENT_PREFIX).strip() for message in recents]
+        texts = [unframed(message.text, configs.RECENT_PREFIX).strip() for message in recents]
         memories = [_quoted(text) for text in (*texts, newest) if text]
         answer = yield from self._in_portions(memories, self._config.max_tokens)
         return (yield from self._within_budget(answer))
