@@ -417,6 +417,16 @@ def attempt(
     return run.completed(result, after, compaction_id)
 
 
+def answered(token_rule: TokenRule, request: CompletionRequest) -> Flow[Completion]:
+    """The answer of the caller's models, or of the extractive model as the last resort."""
+    if request.rank != LAST_RESORT:
+        return (yield request)
+    # Late: its regular expressions cost more than all of this room.
+    from siltstone.models import ExtractiveModel
+
+    return llm.call(ExtractiveModel(token_rule), replace(request, rank=0))
+
+
 @dataclass(slots=True)
 class _Attempt:
     """The bookkeeping of one attempt: events, usage, time."""
@@ -468,13 +478,9 @@ class _Attempt:
 
     def _answer(self, request: CompletionRequest) -> Flow[Completion]:
         """The answer of the caller's models, or of the extractive model as the last resort."""
-        if request.rank != LAST_RESORT:
-            is_watched = self.watched is not UNWATCHED
-            return (yield replace(request, part_of=self.watched) if is_watched else request)
-        # Late: its regular expressions cost more than all of this room.
-        from siltstone.models import ExtractiveModel
-
-        return llm.call(ExtractiveModel(self.policy.token_rule), replace(request, rank=0))
+        is_watched = self.watched is not UNWATCHED
+        asked = replace(request, part_of=self.watched) if is_watched else request
+        return (yield from answered(self.policy.token_rule, asked))
 
     def start(self) -> None:
         """Tells that the compaction began, once."""

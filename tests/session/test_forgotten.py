@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -18,9 +19,10 @@ from siltstone.memory.log import SessionLog
 from siltstone.messages import FORGOTTEN, Message, broken_tool_groups
 from siltstone.testing import ScriptedModel
 
-POLICY = ThresholdCompactor(
-    CompactionConfig(auto_compact_threshold=600, recent_turn_budget=1, max_summary_tokens=50)
+CONFIG = CompactionConfig(
+    auto_compact_threshold=600, recent_turn_budget=1, max_summary_tokens=50, on_model_failure="fail"
 )
+POLICY = ThresholdCompactor(CONFIG)
 SECRET = "the Grünwald plan"
 
 
@@ -162,34 +164,63 @@ def compacted_twice(store: Store, model: Any) -> Session:
     return session
 
 
-def test_summaries_are_made_anew_of_what_is_left(store: Store) -> None:
-    model = ScriptedModel(
-        [f"They spoke of {SECRET}.", f"Still {SECRET}.", "Of silt, first.", "Of silt, later."]
-    )
+def test_the_summary_in_view_is_made_anew_later_of_what_is_left(store: Store) -> None:
+    model = ScriptedModel([f"They spoke of {SECRET}.", f"Still {SECRET}.", "Of silt."])
     session = compacted_twice(store, model)
     report = session.forget(text=SECRET)
-    assert (report.sessions, report.messages, report.summaries, report.renewed) == (1, 1, 2, 2)
-    asked = [json.dumps([str(each) for each in request.messages]) for request in model.requests[2:]]
-    assert len(asked) == 2
-    assert all("nwald" not in each for each in asked)
-    assert "Of silt, later." in json.dumps(session.history())
-    assert [record.redacted for record in session.compactions()] == [False, False]
-    assert "Of silt, later." in json.dumps(opened(store).history())
+    assert (report.sessions, report.messages, report.summaries) == (1, 1, 2)
+    assert len(model.requests) == 2, "no model is asked meanwhile"
+    assert "was forgotten" in json.dumps(session.history())
+    session.prepare()
+    assert session.wait_for_compaction(10)
+    assert "Of silt." in json.dumps(session.prepare().history)
+    (asked,) = model.requests[2:]
+    assert "nwald" not in json.dumps([str(each) for each in asked.messages])
+    assert [record.redacted for record in session.compactions()] == [True, False], "an older one stays"
+    session.prepare()
+    assert "Of silt." in json.dumps(opened(store).history())
+    assert len(model.requests) == 3
     assert session.undo_compaction() is not None
-    assert "Of silt, first." in json.dumps(session.history())
+    assert "was forgotten" in json.dumps(session.history())
+    session.prepare()
+    assert session.wait_for_compaction(10)
+    assert "was forgotten" not in json.dumps(session.prepare().history), "it is in view again"
     assert not holds(session)
     assert store.check() == []
-    assert session.forget(text="Of silt, first").renewed == 1, "it can be forgotten again"
+    assert session.forget(text="Of silt").summaries > 0, "it can be forgotten again"
+    session.prepare()
+    assert session.wait_for_compaction(10)
+    assert "was forgotten" not in json.dumps(session.prepare().history), "and written again"
 
 
-@pytest.mark.parametrize("model", [None, ScriptedModel([RuntimeError("no network")]), ScriptedModel([" "])])
-def test_without_a_model_that_answers_summaries_stay_forgotten(store: Store, model: Any) -> None:
+def test_a_compaction_reads_what_is_left_behind_a_forgotten_summary(store: Store) -> None:
     session = compacted_twice(store, ScriptedModel([f"They spoke of {SECRET}."]))
+    session._model = model = ScriptedModel(["Of silt.", "Of silt and sand."])
+    session.forget(text=SECRET)
+    session.append(*(message for turn in turns(8) for message in turn))
+    assert isinstance(session.compact(), Compacted)
+    assert len(model.requests) == 2
+    first, second = (json.dumps([str(each) for each in each.messages]) for each in model.requests)
+    assert "question 3" in first
+    assert "Of silt." in second
+    assert "nwald" not in first + second
+    assert "was forgotten" not in json.dumps(session.history())
+
+
+@pytest.mark.parametrize("answer", [RuntimeError("no network"), " "])
+@pytest.mark.parametrize("falls_back", [True, False])
+def test_if_a_model_fails_quotes_or_the_sentence_stay(store: Store, answer: Any, falls_back: bool) -> None:
+    model = ScriptedModel([answer])
+    session = compacted_twice(store, ScriptedModel([f"They spoke of {SECRET}."]))
+    if falls_back:
+        session._calls.policy = ThresholdCompactor(replace(CONFIG, on_model_failure="fallback_summary"))
     session._model = model
-    report = session.forget(text=SECRET)
-    assert (report.summaries, report.renewed) == (2, 0)
-    assert all(record.redacted for record in session.compactions())
-    assert "was forgotten" in json.dumps(session.history())
+    session.forget(text=SECRET)
+    for _ in range(4):
+        session.prepare()
+        session.wait_for_compaction(10)
+    assert len(model.requests) in (1, 2), "it is not asked at each boundary"
+    assert ("was forgotten" in json.dumps(session.history())) is not falls_back
     assert not holds(session)
 
 
@@ -204,7 +235,10 @@ def test_a_summary_made_while_more_was_forgotten_is_not_taken(
         return Completion("They asked question 3.", usage)
 
     session._model = model
-    assert session.forget(text=SECRET).renewed == 0
+    session.forget(text=SECRET)
+    session.prepare()
+    assert session.wait_for_compaction(10)
+    session.prepare()
     assert "question 3" not in json.dumps([session.history(), session.compactions()[0].summary])
 
 

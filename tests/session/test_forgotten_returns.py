@@ -123,7 +123,10 @@ def test_a_summary_that_a_host_took_over_is_known_after_it_was_forgotten(
         host.said = list(host.session.prepare().history)
     assert SECRET in host.said[0]["content"]
     if is_made_anew:
-        assert host.session.forget(text=SECRET).renewed == 1
+        host.session.forget(text=SECRET)
+        host.session.prepare()
+        assert host.session.wait_for_compaction(10)
+        assert "They spoke of silt." in str(host.session.prepare().history)
     else:
         store.forget(text=SECRET)
     then(host)

@@ -606,11 +606,11 @@ class Compactor(ABC):
         return None
 
     def resummarize(
-        self, messages: Sequence[Message], context_window: int | None
+        self, messages: Sequence[Message], context_window: int | None, model_calls: int | None
     ) -> Flow[tuple[str, tuple[UsageRecord, ...]]] | None:
         """The content of a summary message for *messages*, with its frame, and the model calls it cost.
 
-        None if it cannot write a summary again.
+        They are at most *model_calls*. None if it cannot write a summary again.
 
         Raises:
             CompactionError: no model gave an answer.

@@ -400,11 +400,10 @@ class ForgetReport:
         sessions: The number of affected sessions.
         messages: The number of messages that are tombstones now.
         entries: The number of deleted entries.
-        summaries: The number of replaced summaries.
+        summaries: The number of summaries that a sentence has replaced. A session has those in its view
+            written again later.
         erased: Whether the bytes are gone from every file of the store, also of texts that left before this
             call. Backups and other copies are not looked at.
-        renewed: The number of summaries that a model wrote again from the remaining messages
-            (``Session.forget`` alone).
         kept: Names of tools and servers and ids of calls and items that the tombstones still have, each once,
             sorted; after a ``forget`` by text, only those that contain the text. ``identifiers=True`` forgets
             them too. What contains the text and is never forgotten: ids of sessions (also of deleted ones),
@@ -425,7 +424,6 @@ class ForgetReport:
     entries: int
     summaries: int
     erased: bool
-    renewed: int = 0
     kept: tuple[str, ...] = ()
     remaining: tuple[Remaining, ...] = ()
     dry_run: bool = False

@@ -30,13 +30,16 @@ class Job:
     """One attempt under way. A driver, one at a time, asks the model for it: it runs :meth:`steps`.
 
     Args:
-        flow: The attempt. It stops at a :class:`Landing` before its commit.
+        flow: The attempt; its outcome is None if it is no compaction. It stops at a :class:`Landing` before
+            its commit.
         threshold: The threshold of its trigger, in tokens; None if the trigger has none.
         end: The number of messages in the log when the job began.
         kind: The ``kind`` of its policy. A boundary with a policy of another kind ends the job.
     """
 
-    def __init__(self, flow: Steps[Outcome], threshold: int | None, end: int, kind: str) -> None:
+    compacts = True  #: whether it is a compaction; a call of ``compact`` ends a job that is none
+
+    def __init__(self, flow: Steps[Outcome | None], threshold: int | None, end: int, kind: str) -> None:
         self.threshold, self.end, self.kind = threshold, end, kind
         self._flow = flow
         self._lock = RLock()  # reentrant: a hook that closes the session runs inside a step
@@ -174,6 +177,7 @@ class Background:
     def __init__(self, *, is_on: bool) -> None:
         self.is_on = is_on
         self.job: Job | None = None
+        self.looked: tuple[int | None, int] = (None, 0)  # head and redactions, of the last look for summaries
         self._unplaced: tuple[tuple[Message, ...], int] = ((), 0)
 
     @property

@@ -237,6 +237,8 @@ def boundary(
     if not fits:
         check_view(core, state, policy)
     trigger = asked or due(core, state, policy, request_bytes, tells=True)
+    if trigger is None and state.version.redactions:
+        _rewrite_forgotten(core, state, policy)
     if trigger is None and fits and not outcomes and core.state is state:  # as at most boundaries
         after, is_noted = passed(core, policy, request)
         if after.view is state.view:
@@ -319,6 +321,19 @@ def _begun(core: SessionCore, state: SessionState, policy: Compactor, trigger: T
     return []
 
 
+def _rewrite_forgotten(core: SessionCore, state: SessionState, policy: Compactor) -> None:
+    """Begins a job that has forgotten summaries of the view written again, if there is no job."""
+    background, look = core.background, (state.version.head, state.version.redactions)
+    if background.is_on and background.job is None and background.looked != look:
+        from siltstone.session.learning import rewriting, unwritten
+
+        background.looked = look
+        if found := unwritten(core, policy, state)[:MOST_CALLS]:
+            flow = rewriting(core, policy, found, MOST_CALLS // len(found))
+            background.job = Job(flow, None, state.end, policy.kind)
+            background.job.compacts = False
+
+
 def in_flight(core: SessionCore, policy: Compactor | None) -> Skipped:
     """The outcome of a compaction that does not begin, since another one is under way."""
     from siltstone.engine import Skipped
@@ -341,13 +356,9 @@ def _tell_triggered(core: SessionCore, policy: Compactor, trigger: Trigger) -> N
     if not policy.kind or not trigger.threshold:
         return
     usage = policy.usage_of(trigger)
-    _log.info(
-        "compaction triggered: session %r, usage %.1f%%, action %s",
-        core.session_id,
-        usage * 100,
-        trigger.action,
-        extra={"session_id": core.session_id, "usage": f"{usage:.1%}", "action": trigger.action},
-    )
+    text = "compaction triggered: session %r, usage %.1f%%, action %s"
+    fields = {"session_id": core.session_id, "usage": f"{usage:.1%}", "action": trigger.action}
+    _log.info(text, core.session_id, usage * 100, trigger.action, extra=fields)
     from siltstone.events import CompactionTriggered
 
     event = CompactionTriggered(
@@ -365,20 +376,11 @@ def _tell_ended(core: SessionCore, policy: Compactor, outcome: Outcome) -> None:
     said = {"session_id": core.session_id}
     if isinstance(outcome, Compacted):
         turns = sum(opens_turn(read_message(raw, 0)) for raw in outcome.discarded)
-        _log.info(
-            "compaction completed: session %r, %d turns compacted",
-            core.session_id,
-            turns,
-            extra={**said, "turns_compacted": turns},
-        )
+        text = "compaction completed: session %r, %d turns compacted"
+        _log.info(text, core.session_id, turns, extra={**said, "turns_compacted": turns})
     elif isinstance(outcome, Failed):
-        _log.error(
-            "compaction failed: session %r, error %s: %s",
-            core.session_id,
-            outcome.reason,
-            outcome.message,
-            extra={**said, "error": outcome.reason},
-        )
+        text, reason = "compaction failed: session %r, error %s: %s", outcome.reason
+        _log.error(text, core.session_id, reason, outcome.message, extra={**said, "error": reason})
 
 
 def passed(
@@ -499,6 +501,13 @@ def compaction(
     from siltstone.engine import Failed, Skipped
 
     before = core.follow()
+    if before.version.redactions and not (is_emergency or trigger.fold):
+        from siltstone.session.learning import rewriting, unwritten
+
+        most = MOST_CALLS if trigger.model_calls is None else trigger.model_calls
+        if found := unwritten(core, policy, before)[:1]:  # its sentence would tell the model nothing
+            yield from rewriting(core, policy, found, min(1, max(0, most - 1)))
+            before, trigger = core.follow(), replace(trigger, model_calls=min(1, most))
     outcome = yield from attempted(core, before, policy, trigger, at, is_emergency=is_emergency)
     state = core.follow() if isinstance(outcome, Failed) and outcome.reason == "stale" else None
     if state is not None and state.version.redactions == before.version.redactions:

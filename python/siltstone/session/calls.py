@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn, Self, TypeAlias, Unpack
 
 from siltstone.compaction.base import Compactor, Reason, Trigger, check_policy
 from siltstone.errors import ConfigError, SessionBusyError, StoreError, refuse
-from siltstone.llm import Flow, Steps, UsageRecord
+from siltstone.llm import Steps, UsageRecord
 from siltstone.memory.entry import SearchHit, SearchOptions
 from siltstone.memory.limits import checked_limit
 from siltstone.messages import RawMessage
@@ -68,7 +68,6 @@ class SessionCalls:
     def __init__(self, opened: Opened) -> None:
         self.core = opened.core
         self.policy = opened.policy
-        self.has_model = opened.model is not None
         self._answer_budget, preset = opened.answer_budget, opened.preset
         self._most_hits = None if preset is None else preset.most_hits
         self._is_plain, self._instructs = (
@@ -180,11 +179,11 @@ class SessionCalls:
             self.recalling.leave_out(state)
         return copied(prepared)
 
-    def forgetting(self, criteria: ForgetCriteria) -> Flow[ForgetReport]:
+    def forgetting(self, criteria: ForgetCriteria) -> Steps[ForgetReport]:
         """``forget``."""
         from siltstone.session.learning import forgetting
 
-        report = yield from forgetting(self.core, self.policy, criteria, renew=self.has_model)
+        report = yield from forgetting(self.core, criteria)
         self.recall_anew()
         return report
 
@@ -221,6 +220,8 @@ class SessionCalls:
             message = f"the policy {self.policy.name!r} shapes each request, and leaves the history as it is"
             return Skipped(view.raws(), view.tokens, view.tokens, reason="not_supported", message=message)
         landed(self.core, self.policy)
+        if (job := self.core.background.job) and not job.compacts:
+            self.core.background.cancel()
         if self.core.background.is_running:
             return self.in_flight()
         at = max(self.core.follow().clock.boundary - 1, 0)
@@ -243,7 +244,7 @@ class SessionCalls:
         from siltstone.session.boundary import compaction
 
         self.core.check_open()
-        if self.policy is not None and self.policy.resummarize((), None) is not None:
+        if self.policy is not None and self.policy.resummarize((), None, None) is not None:
             at = max(self.core.follow().clock.boundary - 1, 0)
             trigger = replace(self._trigger("manual", focus), fold=True)
             return (yield from compaction(self.core, self.policy, trigger, at))

@@ -372,17 +372,15 @@ class SessionCore:
         before = self.state
         self.locked(lambda: retried(lambda: self._pin(seq, pinned, before)))
 
-    def renew(self, derived_id: int, content: str, version: SessionVersion) -> bool:
-        """Gives a forgotten summary the new text *content*. False if *derived_id* is no forgotten summary."""
+    def renew(self, derived_id: int, content: str, version: SessionVersion) -> None:
+        """Gives a forgotten summary the new text *content*."""
         text = content if self.redacting is None else self.redacting.text(unmarked(content))
 
-        def step() -> bool:
-            write_id = self.pend()
-            renewed = self.rows.renew(derived_id, text, expected=version, write_id=write_id)
+        def step() -> None:
+            self.rows.renew(derived_id, text, expected=version, write_id=self.pend())
             self.followed()
-            return renewed is not None
 
-        return self.locked(step)
+        self.locked(step)
 
     def pass_boundary(self, band: int = 0, noted: int = 0) -> SessionState:
         """Counts one more boundary.

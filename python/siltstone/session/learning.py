@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
@@ -30,7 +31,7 @@ from siltstone.events import ExtractionFailed, FactsUpdated
 from siltstone.hooks import notify, watch_operation
 from siltstone.knowledge.extract import PIECE, is_enough, spoken_text
 from siltstone.knowledge.search import MAX_RESULTS, is_about, named
-from siltstone.llm import Flow, Steps, ToolCall
+from siltstone.llm import Landing, Steps, ToolCall, UsageRecord, relayed
 from siltstone.memory.convert import MAX_INTEGER, asked_for, datetime_from, milliseconds
 from siltstone.memory.entry import ForgetCriteria, ForgetReport, SearchHit, SearchScope, SourceRange
 from siltstone.memory.log import Derived
@@ -628,15 +629,12 @@ def _sum(one: knowledge.Learned, other: knowledge.Learned) -> knowledge.Learned:
     )
 
 
-# Forgets messages, and has a model write their summaries again without them.
-
-REACH = 16  #: summaries that left the view and are still written again: an undo may show them
+# Forgets messages, and later has their summaries written again without them.
 
 
-def forgetting(
-    core: SessionCore, policy: Compactor | None, criteria: ForgetCriteria, *, renew: bool
-) -> Flow[ForgetReport]:
-    """Forgets in store, memory and files. With *renew*, asks a model for new summaries."""
+def forgetting(core: SessionCore, criteria: ForgetCriteria) -> Steps[ForgetReport]:
+    """Forgets in store, memory and files. It asks no model: a sentence replaces each summary."""
+    yield from ()
     core.check_open()
     core.follow()
     known = core.knowing.facts.facts() if core.knowing.keeps_facts else ()
@@ -647,54 +645,46 @@ def forgetting(
     if report.facts:
         forget_progress(core, known)
     write_anew(core)
-    renewed = 0
-    try:
-        if renew and policy is not None:
-            renewed = yield from _renew(core, policy)
-    finally:
-        core.catch_up()
-    return replace(report, renewed=renewed)
+    core.catch_up()
+    return report
 
 
-def _worth_renewing(core: SessionCore) -> list[Derived]:
-    """The forgotten summaries, oldest first, without summaries too old to be shown again by an undo."""
-    state = core.follow()
-    shown = {item.derived_id for item in state.view if item.derived_id is not None}
-    once = {piece for row in core.rows.compactions() for piece in row.compaction.view if type(piece) is int}
-    gone = [each for each in all_derived(core.rows) if each.redacted and each.kind == "summary"]
-    passed = [each.derived_id for each in gone if each.derived_id in once and each.derived_id not in shown]
-    left = set(passed[: max(0, len(passed) - REACH)])
-    return [each for each in gone if each.derived_id not in left]
+def unwritten(core: SessionCore, policy: Compactor, state: SessionState) -> list[Derived]:
+    """The forgotten summaries in view that *policy* can write again; of a chronicle, its checkpoints too."""
+    if policy.resummarize((), None, None) is None:
+        return []
+    found = core.rows.derived([item.derived_id for item in state.view if item.derived_id is not None])
+    if policy.keeps_checkpoints and any(each.redacted for each in found):
+        once = {piece for row in core.rows.compactions() for piece in row.compaction.view}
+        found = [each for each in all_derived(core.rows) if each.derived_id not in once] + found
+    return [each for each in found if each.redacted and each.kind == "summary"]
 
 
-def _renew(core: SessionCore, policy: Compactor) -> Flow[int]:
-    """Gives forgotten summaries a new text. Returns how many have one now.
+def rewriting(core: SessionCore, policy: Compactor, summaries: Sequence[Derived], calls: int) -> Steps[None]:
+    """Has a model write forgotten *summaries* again from the messages that are left, each in *calls*.
 
-    Of the summaries that have left the view, only the newest ``REACH`` are written again, because each costs
-    a model call over all its messages. If a model call fails, the rest keep the sentence that says that their
-    text was forgotten.
+    If nobody gives a summary, the sentence stays. A job stops before it writes.
     """
-    renewed = 0
-    for summary in _worth_renewing(core):
+    from siltstone.engine import answered
+
+    redactions, texts, paid = core.follow().version.redactions, list[tuple[int, str]](), list[UsageRecord]()
+    for summary in summaries:
         left = covered(core.rows, summary.covers)
-        if not left:
+        writing = policy.resummarize(left, core.context_window, calls) if left else None
+        if writing is None:
             continue
-        read = core.follow().version
         try:
-            writing = policy.resummarize(left, core.context_window)
-            if writing is None:
-                break
-            content, usage = yield from writing
-            core.charge(usage)
-            version = core.follow().version
-            if version.redactions != read.redactions:  # the model may have read what is forgotten now
-                raise StoreConflictError(
-                    "more was forgotten while the model wrote; the next forget() asks it again",
-                    session_id=core.session_id,
-                )
-            renewed += core.renew(summary.derived_id, content, version)
-        except (CompactionError, ModelError, StoreConflictError) as error:
-            core.charge(getattr(error, "usage", ()))
+            content, usage = yield from relayed(writing, partial(answered, policy.token_rule))
+        except (CompactionError, ModelError) as error:
+            paid += getattr(error, "usage", ())
             _log.warning("a summary of session %r stays forgotten: %s", core.session_id, error)
-            break
-    return renewed
+        else:
+            paid += usage
+            texts.append((summary.derived_id, content))
+    yield Landing()
+    core.charge(paid)
+    with suppress(StoreConflictError):  # another worker was faster
+        for number, (derived_id, content) in enumerate(texts):
+            version = core.follow().version
+            if version.redactions == redactions + number:  # else the model may have read what is forgotten
+                core.renew(derived_id, content, version)

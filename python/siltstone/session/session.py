@@ -516,8 +516,9 @@ class Session(BaseSession):
         The criteria are those of ``MemoryStore.forget`` without the session: ``entry_ids``, ``start``,
         ``end``, ``name``, ``before``, ``text``, ``fact_ids``. A message must meet all given criteria; without
         criteria the whole session is forgotten. ``near``, ``identifiers`` and ``dry_run`` are as there.
-        The session's model writes the affected summaries again from the remaining messages. Without a model,
-        or if it fails, a sentence replaces them. When the call returns, the view has no forgotten text.
+        When the call returns, the view has no forgotten text: a sentence replaces each affected summary. No
+        model is asked. After the next ``prepare`` a model writes those in the view again from the remaining
+        messages, in the background, with at most two calls.
         """
         return self._run(self._calls.forgetting(criteria))
 

@@ -320,7 +320,7 @@ class ThresholdCompactor(Configured[CompactionConfig]):
         return compaction
 
     def resummarize(
-        self, messages: Sequence[Message], context_window: int | None
+        self, messages: Sequence[Message], context_window: int | None, model_calls: int | None
     ) -> Flow[tuple[str, tuple[UsageRecord, ...]]]:
         """The content of a summary message for *messages*, with its frame, and the model calls it cost.
 
@@ -330,7 +330,7 @@ class ThresholdCompactor(Configured[CompactionConfig]):
         from siltstone.compaction.summarise import Calls, SummarizerOverflow, summarise
 
         brief = self._brief(messages, Trigger("manual", context_window=context_window))
-        calls = Calls(self.config)
+        calls = Calls(self.config, model_calls, last_resort=self.config.on_model_failure != "fail")
         try:
             summary = yield from summarise(messages, replace(brief, live=None), calls)
         except SummarizerOverflow as error:
@@ -354,8 +354,6 @@ class ThresholdCompactor(Configured[CompactionConfig]):
         )
 
     def _mechanical(self, selection: Selection, brief: Brief) -> str:
-        from siltstone.compaction.rewrite import covered
-
         def fits(text: str) -> bool:
             return self.token_rule.count_text(text) <= brief.cap
 

@@ -476,14 +476,15 @@ class TieredCompactor(Configured[TieredConfig]):
         return checkpoints_of(written)
 
     def resummarize(
-        self, messages: Sequence[Message], context_window: int | None
+        self, messages: Sequence[Message], context_window: int | None, model_calls: int | None
     ) -> Flow[tuple[str, tuple[Any, ...]]]:
         """The content of a summary message for *messages*, with its first line, and the calls it cost.
 
         Raises:
             CompactionError: no model gave a summary.
         """
-        run = RollingRun(self, messages, Trigger("manual", context_window=context_window))
+        trigger = Trigger("manual", context_window=context_window, model_calls=model_calls)
+        run = RollingRun(self, messages, trigger)
         calls = run.calls()
         if self.keeps_checkpoints:
             if len(messages) > self.config.chronicle.max_messages_per_checkpoint:
