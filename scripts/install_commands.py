@@ -15,7 +15,7 @@ ON_INDEX = False  #: whether `pip install siltstone` finds it on PyPI
 CHECKOUT = Path(__file__).parent.parent
 PAGES = ("README.md", "llms.txt", "docs/**/*.md", "examples/*.py")
 _COMMAND = re.compile(
-    r"pip install (?:'(?:siltstone|\.)(?P<extra>\[[\w,-]+\])'|siltstone|\.(?=`? ))"
+    r"pip install (?:'(?:siltstone|\.)(?P<extra>\[[\w,-]+\])'|siltstone(?![\w-])|\.(?=`? ))"
     r"(?P<more>(?: '[\w\[\],-]+')*)(?P<tick>`?)(?:(?:  #)? in a checkout)?"
 )
 

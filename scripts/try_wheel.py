@@ -42,5 +42,4 @@ def main(distribution: Path) -> None:
 
 
 if __name__ == "__main__":
-    (named,) = sys.argv[1:] or sys.exit(__doc__)
-    main(Path(named))
+    main(Path(sys.argv[1])) if len(sys.argv) == 2 else sys.exit(__doc__)
