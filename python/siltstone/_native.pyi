@@ -146,7 +146,7 @@ def rendered_tokens(raws: list[Any], start: int, end: int, measure: str) -> tupl
     """
 
 def terms(text: str, *, own_language: bool = False, among: str | None = None) -> list[str]:
-    """The terms of *text* by the analyser ``lexical-5``, in order, as the ranker ``lexical`` counts them.
+    """The terms of *text* by the analyser ``lexical-6``, in order, as the ranker ``lexical`` counts them.
 
     Terms are English stems without accents; stop words are left out unless the text has nothing else.
     Identifiers give their parts and the whole: ``"Ann painted file_path"`` is ``["ann", "paint", "file",

@@ -342,20 +342,6 @@ def test_threads_search_while_one_adds_and_every_old_row_finds_itself():
     assert failures == []
 
 
-@pytest.mark.slow
-def test_every_row_is_within_reach_after_inserts_in_order_and_after_deletions():
-    """15,000 random rows of 64: every one of them, by a search that may look at all."""
-    rows = rows_of(15_000, 64)
-    index = make("i8", 64)
-    index.add(rows)
-    ids, _ = index.search_batch(rows, 1, ef=len(rows), plan="graph")
-    assert (ids[:, 0] == np.arange(15_000)).all()
-    index.remove(range(0, 15_000, 3))
-    left = np.array([one for one in range(15_000) if one % 3])
-    ids, _ = index.search_batch(rows[left], 1, ef=len(left), plan="graph")
-    assert (ids[:, 0] == left).all()
-
-
 @pytest.mark.parametrize("kind", DENSE)
 def test_an_index_is_pickled_as_it_is_saved(kind):
     index, rows = make(kind), rows_of(40, 8)

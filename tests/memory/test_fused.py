@@ -192,16 +192,6 @@ def test_ranks_are_explained_where_they_decide(tmp_path: Path) -> None:
         assert hits[0].score == pytest.approx(1.0)
 
 
-def test_of_equal_scores_the_newer_comes_first_and_then_the_smaller_id(tmp_path: Path) -> None:
-    with MemoryStore.open(tmp_path, embedder=Counting()) as store:
-        said = {"silt": 10.0, "silt -": 30.0, "silt +": 20.0, "silt =": 30.0}
-        ids = store.index("a", [Entry(text, created_at=at) for text, at in said.items()]).entry_ids
-        assert store.flush(60)
-        for ranker in ("dense", "fused"):
-            found = [hit.entry_id for hit in store.search("a", "silt", ranker=ranker)]  # type: ignore[arg-type]
-            assert found == [ids[1], ids[3], ids[2], ids[0]]
-
-
 def test_what_shares_no_word_is_found_by_its_meaning(tmp_path: Path) -> None:
     near = {"a feline": [1.0, 0.1], "user: the cat sleeps": [1.0, 0.0], "user: taxes are due": [0.0, 1.0]}
     embedder = FunctionEmbedder(lambda texts: [near[text] for text in texts], "test/meaning", 2)

@@ -72,16 +72,6 @@ def test_a_hybrid_hit_explains_both_sides_and_its_age(tmp_path: Path) -> None:
     assert hit.score == pytest.approx((0.7 * explain["cosine"] + 0.3) * explain["decay"])
 
 
-def test_what_only_one_side_finds_counts_nothing_on_the_other(tmp_path: Path) -> None:
-    """`settled` and `settles` share a stem, and no bucket."""
-    with MemoryStore.open(tmp_path, "hybrid", decay=Decay(1.0)) as store:
-        store.index("a", entries("it settled", "the kettle"))
-        (hit,) = store.search("a", "settles", explain=True)
-        assert hit.explain is not None
-        assert (hit.explain["cosine"], hit.explain["bm25"]) == (0.0, 1.0)
-        assert hit.score == pytest.approx(0.3)
-
-
 def test_age_takes_nothing_where_nobody_asks_for_it(tmp_path: Path) -> None:
     with MemoryStore.open(tmp_path) as store:
         store.index("a", [Entry("silt", created_at=days_ago(3_000))])

@@ -113,15 +113,6 @@ def test_mk_60_an_identical_text_scores_above_nine_tenths_by_cosine(
         assert best.score > 0.9
 
 
-def test_cosine_scores_lie_above_one_half(tmp_path: Path) -> None:
-    with MemoryStore.open(tmp_path) as store:
-        store.index("a", entries("silt " + "mud " * 500, "silt"))
-        scores = [hit.score for hit in store.search("a", "silt clay", ranker="cosine")]
-        assert all(0.5 < score <= 1.0 for score in scores)
-        assert len(scores) == 2
-        assert len(store.search("a", "silt clay", ranker="cosine", min_score=0.7)) == 1
-
-
 def test_the_ranker_of_a_search_overrides_that_of_the_store(tmp_path: Path) -> None:
     with MemoryStore.open(tmp_path, "cosine") as store:
         store.index("a", entries("silt and mud"))
@@ -270,53 +261,6 @@ def test_a_dialogue_with_an_assistant_scores_as_the_twin_scores_it(
             assert [(ids.index(hit.entry_id), hit.score) for hit in hits] == expected[:limit]
 
 
-def test_what_the_one_who_asks_said_comes_first_in_a_dialogue(tmp_path: Path) -> None:
-    with MemoryStore.open(tmp_path) as store:
-        said = [
-            Entry("The pump of the bed is off at night.", (0, 1), "assistant"),
-            Entry("The bed is watered by the pump at night.", (9, 10), "user"),
-        ]
-        store.index("chat", said)
-
-        def factors(query: str) -> list[float]:
-            hits = {hit.content: hit for hit in store.search("chat", query, limit=100, explain=True)}
-            found = []
-            for each in said:
-                explain = hits[each.content].explain
-                assert explain is not None
-                assert explain["own"] + explain["day"] == pytest.approx(hits[each.content].score)
-                found.append(explain["speaker"])
-            return found
-
-        assert factors("Which pump did I say is off at night?") == [pytest.approx(1 / 1.5), 1.0]
-        assert contents(store.search("chat", "my pump at night"))[0] == said[1].content
-        assert factors("Which pump did you say is off at night?") == [1.0, 1.0]
-        assert factors("the pump of the bed") == [1.0, 1.0]
-        store.index("chat", [Entry(f"pump {n}", (30 + n, 31 + n), "tool") for n in range(8)])
-        assert factors("my pump at night") == [1.0, 1.0]  # an agent works on its own here
-
-
-def test_words_that_only_ask_weigh_half(tmp_path: Path) -> None:
-    with MemoryStore.open(tmp_path) as store:
-        texts = ["I mention it.", "The kettle."]
-        store.index("a", [Entry(text, created_at=0) for text in texts])
-        hits = store.search("a", "Who mentioned the kettle?", explain=True)
-        assert contents(hits) == texts[::-1]
-        scores = [term["score"] for hit in hits if hit.explain for term in hit.explain["terms"]]
-        assert scores[1] == pytest.approx(scores[0] / 2)
-        german = store.search("a", "Wo ist das, was der kettle und die mention ist?", explain=True)
-        scores = [term["score"] for hit in german if hit.explain for term in hit.explain["terms"]]
-        assert scores[0] == scores[1]
-
-
-def test_the_reply_beside_what_was_asked_is_found(tmp_path: Path) -> None:
-    with MemoryStore.open(tmp_path) as store:
-        said = ["What is the dog called?", "Rex!", "The kettle is on.", "Yes.", "And off.", "Good."]
-        store.index("a", entries(*said))
-        assert contents(store.search("a", "name of the dog"))[:2] == ["What is the dog called?", "Rex!"]
-        assert contents(store.search("a", "dog")) == said[:5]  # those up to four places away
-
-
 def test_a_word_with_a_typo_finds_what_was_meant(tmp_path: Path) -> None:
     with MemoryStore.open(tmp_path) as store:
         store.index("a", entries("The mountain is steep.", "A fountain of silt", "the river"))
@@ -333,12 +277,6 @@ def test_a_word_with_a_typo_finds_what_was_meant(tmp_path: Path) -> None:
         assert contents(store.search("a", "fountain"))[0] == "A fountain of silt"
         assert store.search("a", "slit rive 12345") == []
         assert store.search("a", "steep mountian", ranker="hybrid")[0].content == "The mountain is steep."
-
-
-def test_entries_that_came_from_no_message_have_no_neighbours(tmp_path: Path) -> None:
-    with MemoryStore.open(tmp_path) as store:
-        store.index("a", [Entry("a dog"), Entry("Rex"), Entry("a cat")])
-        assert contents(store.search("a", "dog")) == ["a dog"]
 
 
 @pytest.mark.slow
@@ -413,6 +351,8 @@ def test_lines_that_differ_in_numbers_are_one_hit_unless_a_number_is_asked_for(t
     [
         ("What is the colour of the weir?", "The weir has the colour of slate."),
         ("what is the colour of the weir", "Slate is the colour of the weir."),
+        ("Hello! Hi, what is the colour of the weir?", "The weir has the colour of slate."),
+        ("Good morning to you! What is the colour of the weir?", "The weir has the colour of slate."),
     ],
 )
 def test_an_answer_comes_before_the_question(tmp_path: Path, question: str, answer: str) -> None:
@@ -439,6 +379,16 @@ def test_an_answer_comes_before_the_question(tmp_path: Path, question: str, answ
         ("deployed \U0001f680", "\U0001f680"),
         ("Now That is a record label", "That"),
         ("signed on 2026-09-30", "September 30"),
+        ("pay into FR76 3000 6000 0112 3456 7890 189 today", "fr7630006000011234567890189"),
+        ("ring (0431) 77 88 990", "0431 7788 990"),
+        ("ring 04317788990 now", "0431/77 88-990"),
+        ("its card is AC:DE:48:00:11:2f", "acde.4800.112f"),
+        ("17\u202f400 barrels", "17400"),
+        ("17400 barrels", "17 400"),
+        ("closes at 19:45", "1945"),
+        ("closes at 1945", "19:45"),
+        ("twelve bags of 25kg", "25 kg"),
+        ("a bag of 25 kg", "25kg"),
     ],
 )
 def test_a_text_is_found_by_other_spellings(tmp_path: Path, text: str, query: str) -> None:

@@ -1,4 +1,4 @@
-"""Terms of the core, by ``lexical-5``: worked examples, and against the slow twin."""
+"""Terms of the core, by ``lexical-6``: worked examples, and against the slow twin."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Text to terms, by the analyser ``lexical-5``."""
+"""Text to terms, by the analyser ``lexical-6``."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 import string
 import unicodedata
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import cache, lru_cache
 from itertools import pairwise
@@ -22,10 +22,12 @@ from reference.tokenize import kind, lower, repaired
 __all__ = [
     "LINES",
     "alternatives",
+    "asked",
     "asking",
     "characters",
     "date_words",
     "each_once",
+    "grouped",
     "is_about_asker",
     "is_long_hash",
     "is_person",
@@ -33,8 +35,8 @@ __all__ = [
     "language_of",
     "name_of",
     "normal",
-    "only_asks",
     "passages",
+    "questions",
     "telling_words",
     "terms",
     "whole",
@@ -49,11 +51,14 @@ def _words(text: str) -> frozenset[str]:
 PASSAGE = 160  # terms of a passage
 OVERLAP = 40  # terms that it has in common with the next
 LONGEST = 40  # letters of the longest word that is stemmed
+LONGEST_NUMBER = 34
 # Where the letters of Thai, Lao, Tibetan, Burmese and Khmer lie, which are written without spaces.
 UNSPACED = [
     (0xE01, 0xE4E), (0xE81, 0xECF), (0xEDC, 0xEDF), (0xF40, 0xFBC), (0x1000, 0x103F), (0x1050, 0x108F),
     (0x109A, 0x109F), (0xA9E0, 0xA9EF), (0xA9FA, 0xA9FE), (0xAA60, 0xAA7F), (0x1780, 0x17DD),
 ]  # fmt: skip
+SPACES = (" ", "\u00a0", "\u202f", "\u2009")  # which stand between groups of digits
+BETWEEN = (*SPACES, "-", "/", ") ", " (", ")-", ":", ".")
 APOSTROPHES = "'\u2019\u02bc"
 #: Articles and the like that French, Italian and their kin tie to the next word.
 ELIDED = frozenset(
@@ -85,6 +90,10 @@ POLITE = frozenset(["can", "could", "do", "please", "will", "would"])
 GIVES = frozenset(["give", "help", "let", "remind", "show", "tell"])
 # Words that say what is to be done with what is found.
 ASKING = "ask conversation discuss mention overview say speak summarise summarize summary talk tell"
+GREETING = (
+    "afternoon again day dear evening everybody everyone good greetings hello help hey hi hope howdy kindly "
+    "morning ok okay please quick quickly sorry team thank thanks there welcome well"
+)
 WHITE = "".join(c for c in map(chr, range(0x3001)) if c.isspace() and c not in "\x1c\x1d\x1e\x1f")
 LINES = 20  # nearly equal texts are one hit from so many on
 # Words that begin a question without a mark, and those that follow them.
@@ -165,7 +174,56 @@ def characters(text: str, language: str = "en") -> list[tuple[int, str]]:
             inside.append((at, normal(word, language)))
         else:
             at += says or not is_any
+    for end, number in grouped(text):
+        before = [says for _, says in _read_all(repaired(text)[:end], language) if says is not None]
+        inside.append((sum(says or not is_any for says in before), number))
     return inside
+
+
+def grouped(text: str) -> list[tuple[int, str]]:
+    """The numbers of *text* in groups, each as one word, with the place of the white space behind it."""
+    text = repaired(text)
+    found: list[tuple[int, str]] = []
+    groups: list[re.Match[str]] = []
+    for group in re.finditer("[0-9A-Za-z]+", text):
+        fits = len(group[0]) <= 4 or re.search("[0-9]", group[0])
+        if not (fits and groups and text[groups[-1].end() : group.start()] in BETWEEN):
+            found += _grouped(text, groups)
+            groups = []
+        groups += [group] if fits else []
+    return found + _grouped(text, groups)
+
+
+def _grouped(text: str, groups: list[re.Match[str]]) -> list[tuple[int, str]]:
+    words = [group[0] for group in groups]
+    signs = ["", *(text[one.end() : other.start()] for one, other in pairwise(groups))]
+
+    def run(at: int, between: Sequence[str], kind: str, first: str = "") -> int:
+        """How many groups of a kind begin at *at*, with one like *first*; 0 where such a one is before it."""
+        fits = [re.fullmatch(kind, word) is not None for word in words]
+        firsts = [re.fullmatch(first or kind, word) is not None for word in words]
+        begins = firsts[at] and not (signs[at] in between and firsts[at - 1])
+        ends = (end for end in range(at + 1, len(words)) if not fits[end] or signs[end] not in between)
+        return next(ends, len(words)) - at if begins else 0
+
+    found: list[tuple[int, str]] = []
+    for at in range(len(words)):
+        number = run(at, BETWEEN[:9], "[0-9]+")
+        if len("".join(words[at : at + number])) < 7 or set(signs[at + 1 : at + number]) <= {"-"}:
+            number = 0
+        thousands = run(at, SPACES, "[0-9]{3}", "[0-9]{1,3}")
+        time = run(at, (":",), "[0-9]{1,2}")
+        pairs, fours = run(at, (":",), "[0-9A-Fa-f]{2}"), run(at, (".",), "[0-9A-Fa-f]{4}")
+        account = run(at, SPACES, "[0-9A-Z]{1,4}", "[A-Z]{2}[0-9]{2}")
+        unit = run(at, SPACES, "[A-Za-z]{1,3}", "[0-9]+")
+        others = [(time, time in (2, 3)), (pairs, pairs == 6), (fours, fours == 3), (account, account > 2)]
+        other = next((length for length, fits in [*others, (2, unit > 1)] if fits), 0)
+        for length in (number, thousands if thousands != number else 0, other):
+            word = "".join(words[at : at + length]).lower()
+            if length > 1 and len(word) <= LONGEST_NUMBER:
+                end = re.compile("[ \t-\r]|$").search(text, groups[at + length - 1].end())
+                found.append((end.start() if end else len(text), word))
+    return found
 
 
 def alternatives(text: str, languages: list[str]) -> list[tuple[str, list[str], bool]]:
@@ -260,18 +318,23 @@ def asking(text: str) -> frozenset[str]:
     return frozenset(terms(ASKING)) if language_of(text) == "en" else frozenset()
 
 
-def only_asks(text: str) -> bool:
-    """Whether a text has a question, and beside questions only sentences of two words or fewer."""
-    asked, rest = False, text.strip()
+def questions(text: str) -> list[str]:
+    """The questions of a text that only asks: its other sentences greet, or have two words or fewer."""
+    found, rest = [], text.strip()
     while rest:
         end = re.search(r"[\n。？！؟]|[.?!](?=\s|$)", rest)
         sentence, mark = (rest, "\n") if end is None else (rest[: end.start()], end[0])
         rest = "" if end is None else rest[end.end() :].lstrip()
         if mark in "?？؟" or (mark == "\n" and _opens_question(sentence)):
-            asked = True
-        elif len(sentence.split()) > 2 or len(sentence.encode()) > 40:
-            return False
-    return asked
+            found.append(sentence)
+        elif (len(sentence.split()) > 2 or len(sentence.encode()) > 40) and asked([sentence]):
+            return []
+    return found
+
+
+def asked(sentences: Iterable[str]) -> set[str]:
+    """The terms of *sentences* without those of a greeting."""
+    return {term for sentence in sentences for term in terms(sentence)} - set(terms(GREETING))
 
 
 def _opens_question(sentence: str) -> bool:

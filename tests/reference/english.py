@@ -1,4 +1,4 @@
-"""The tables of ``lexical-5`` for English: words that say nothing, and irregular forms."""
+"""The tables of ``lexical-6`` for English: words that say nothing, and irregular forms."""
 
 from __future__ import annotations
 

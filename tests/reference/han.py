@@ -1,4 +1,4 @@
-"""The tables of ``lexical-5`` for Chinese: the ranges of Han, and the characters that carry grammar alone."""
+"""The tables of ``lexical-6`` for Chinese: the ranges of Han, and the characters that carry grammar alone."""
 
 from __future__ import annotations
 

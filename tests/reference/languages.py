@@ -1,4 +1,4 @@
-"""The tables of ``lexical-5`` for languages in Latin letters: their function words, and stemmers."""
+"""The tables of ``lexical-6`` for languages in Latin letters: their function words, and stemmers."""
 
 from __future__ import annotations
 

@@ -123,8 +123,9 @@ def scores(queries: Sequence[str], entries: Sequence[Entry]) -> list[list[tuple[
 
 def _asks(text: str, query: str) -> bool:
     """Whether a text only asks, and what the query asks: at most one word in four is of one of them alone."""
-    one, other = ({word_hash(term) % 64 for term in analyse.terms(each)} for each in (text, query))
-    return analyse.only_asks(text) and all(4 * len(a - b) <= len(a) for a, b in ((one, other), (other, one)))
+    asked = (analyse.asked(each) for each in (analyse.questions(text), [query]))
+    one, other = ({word_hash(term) % 64 for term in each} for each in asked)
+    return bool(one) and all(4 * len(a - b) <= len(a) for a, b in ((one, other), (other, one)))
 
 
 def terms_of(
@@ -149,6 +150,8 @@ def terms_of(
     if not kept:
         kept = [terms[0] for _, terms, _ in words]
         needed = set(kept)
+    numbers = dict.fromkeys(number for _, number in analyse.grouped(query))
+    kept += [number for number in numbers if number not in kept]
     return kept, frozenset(word_hash(term) for term in kept if term not in needed)
 
 

@@ -1,4 +1,4 @@
-"""The tables of ``lexical-5`` for languages that a script tells: words that say nothing, and stems."""
+"""The tables of ``lexical-6`` for languages that a script tells: words that say nothing, and stems."""
 
 from __future__ import annotations
 

@@ -8,10 +8,10 @@ use siltstone_core::index::Neighbor;
 /// Rows whose quick distances are computed at once.
 const ROWS: u32 = 1024;
 
-/// The `k` nearest of the rows below `count` that are not `hidden`; exact, ties by id.
+/// The `k` nearest of the rows below `count` that are not `silent`; exact, ties by id.
 pub(crate) fn scan<S: Space>(
     space: &S,
-    hidden: &Marks,
+    silent: &Marks,
     count: u32,
     query: &mut S::Query,
     k: usize,
@@ -26,7 +26,7 @@ pub(crate) fn scan<S: Space>(
         ids.extend(first..count.min(first.saturating_add(ROWS)));
         space.distances(query, &ids, &mut distances);
         for (&id, &distance) in ids.iter().zip(&distances) {
-            if f64::from(distance) <= limit && !hidden.contains(id) {
+            if f64::from(distance) <= limit && !silent.contains(id) {
                 candidates.push((distance, id));
             }
         }

@@ -154,6 +154,35 @@ fn the_same_rows_over_and_over_are_all_found() {
     assert_eq!(everything.len(), 2_500);
 }
 
+/// Equal rows, before others or among them, take nothing from the others; nor when half of them leave.
+#[test]
+fn many_equal_rows_hide_no_other() {
+    let rows = random(of(8_000).max(2_000), 32, 21);
+    let alone = Hnsw::<Int8>::new(32, HnswParams::default()).unwrap();
+    alone.add(borrowed(&rows)).unwrap();
+    let queries = || rows.iter().step_by(40).map(Vec::as_slice);
+    let expected = recall(&alone, queries(), 10, 200);
+    for every in [1, 2] {
+        let index = Hnsw::<Int8>::new(32, HnswParams::default()).unwrap();
+        let same = random(1, 32, 22);
+        let mut equal = Vec::new();
+        for some in rows.chunks(rows.len() / every) {
+            equal.extend(index.add(std::iter::repeat_n(&same[0][..], 9_000)).unwrap());
+            index.add(borrowed(some)).unwrap();
+        }
+        for _ in 0..2 {
+            let found = recall(&index, queries(), 10, 200);
+            assert!(found > expected - 0.005, "{found} of {expected}");
+            let half: Vec<u32> = equal.drain(..equal.len() / 2).collect();
+            index.remove(&half).unwrap();
+        }
+        let again = Hnsw::<Int8>::from_bytes(&index.to_bytes()).unwrap();
+        let found = again.search(&same[0], 20, None, Some(Plan::Graph));
+        assert_eq!(ids(&found), equal[..20]);
+        assert_eq!(found, index.search(&same[0], 20, None, Some(Plan::Scan)));
+    }
+}
+
 proptest! {
     /// A model: the index has the rows that were added and not removed, whatever happened between.
     #[test]

@@ -29,7 +29,7 @@ pub(crate) fn whitespace_words(py: Python<'_>, text: Text) -> PyResult<Vec<Strin
     run_detached(py, || Ok(tokenize::whitespace::words(&text).collect()))
 }
 
-/// The terms by the analyser `lexical-5`, in order: those of a query, or those of a text in its own language.
+/// The terms by the analyser `lexical-6`, in order: those of a query, or those of a text in its own language.
 #[pyfunction]
 #[pyo3(signature = (text, *, own_language = false, among = None))]
 pub(crate) fn terms(

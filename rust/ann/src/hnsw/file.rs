@@ -17,6 +17,12 @@ const NAME: [u8; 8] = *b"SILTHNSW";
 const STORAGE: usize = 8;
 const NOWHERE: u32 = u32::MAX;
 
+// The marks of rows: with a node, removed, equal to the row of a node, and removed while equal ones have its node.
+const ROW: u8 = 0;
+const REMOVED: u8 = 1;
+const TWIN: u8 = 2;
+const NODE: u8 = 3;
+
 /// The name of the storage in a file, so that it can be opened with the right type.
 ///
 /// # Errors
@@ -51,10 +57,17 @@ impl<S: Space> Hnsw<S> {
         }
         file.extend(params.seed().to_le_bytes());
         put(&mut file, rows);
+        let twins = self.twins.read();
         for id in 0..rows {
             let removed = self.removed.contains(id);
-            file.push(u8::from(removed));
-            if !removed {
+            let has_node = twins.of_node.contains_key(&id);
+            if let Some(&node) = twins.of.get(&id) {
+                file.push(TWIN);
+                put(&mut file, node);
+            } else if removed && !has_node {
+                file.push(REMOVED);
+            } else {
+                file.push(if removed { NODE } else { ROW });
                 self.space.encode(id, &mut file);
             }
         }
@@ -110,23 +123,39 @@ impl<S: Space> Hnsw<S> {
     fn read_rows(&self, file: &mut Bytes<'_>) -> Result<()> {
         let mut writer = self.writer.lock();
         for _ in 0..file.u32()? {
-            let removed = match file.array()? {
-                [0] => false,
-                [1] => true,
-                [other] => return Err(corrupt(&format!("a row is marked {other}"))),
-            };
-            let item = if removed {
-                S::zeros(self.dimension)
-            } else {
-                S::decode(self.dimension, file)?
+            let [mark] = file.array()?;
+            let (mut node, mut numbers) = (None, Vec::new());
+            let item = match mark {
+                ROW | NODE => S::decode(self.dimension, file)?,
+                REMOVED => S::zeros(self.dimension),
+                TWIN => {
+                    let equal = file.u32()?;
+                    if !self.is_linked(equal) {
+                        return Err(corrupt(&format!("a row has the node {equal}")));
+                    }
+                    node = Some(equal);
+                    self.space.encode(equal, &mut numbers);
+                    S::decode(self.dimension, &mut Bytes(&numbers))?
+                }
+                other => return Err(corrupt(&format!("a row is marked {other}"))),
             };
             let (id, _) = self.push(&mut writer, std::borrow::Borrow::borrow(&item))?;
-            if removed {
+            if matches!(mark, REMOVED | NODE) {
                 self.removed.insert(id);
+                self.silent.insert(id);
             } else {
                 self.remaining.fetch_add(1, Ordering::Relaxed);
             }
+            if mark == NODE {
+                self.twins.write().of_node.insert(id, Vec::new());
+            }
+            if let Some(node) = node {
+                self.join(node, id);
+            }
             self.graph.publish(id + 1);
+        }
+        if self.twins.read().of_node.values().any(Vec::is_empty) {
+            return Err(corrupt("a node has no row"));
         }
         Ok(())
     }

@@ -1,9 +1,10 @@
 //! The index: rows and the graph over them, with one writer at a time and any number of readers.
 
+use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use parking_lot::Mutex;
+use parking_lot::{Mutex, RwLock};
 
 use crate::hnsw::graph::Graph;
 use crate::hnsw::insert::Writer;
@@ -46,9 +47,60 @@ pub struct Hnsw<S: Space> {
     pub(super) writer: Mutex<Writer<S>>,
     /// Rows that were removed.
     pub(super) removed: Marks,
+    /// Rows that no search finds: removed ones, and rows of zeros.
+    pub(super) silent: Marks,
+    pub(super) twins: RwLock<Twins>,
     pub(super) remaining: AtomicU32,
     /// Buffers of finished searches, reused by the next ones.
     spare: Mutex<Vec<Scratch<S>>>,
+}
+
+/// Rows with equal numbers: one of them has the node of all. Many nodes at one place would keep searches from all
+/// others.
+#[derive(Default)]
+pub(super) struct Twins {
+    /// The node of each row that has none of its own.
+    pub(super) of: HashMap<u32, u32>,
+    /// The rows of each node that has or had several, ascending, without removed ones.
+    pub(super) of_node: HashMap<u32, Vec<u32>>,
+}
+
+impl Twins {
+    fn add(&mut self, node: u32, id: u32) {
+        self.of.insert(id, node);
+        self.of_node
+            .entry(node)
+            .or_insert_with(|| vec![node])
+            .push(id);
+    }
+
+    /// The rows of a node, ascending.
+    fn rows(&self, node: u32) -> impl Iterator<Item = u32> {
+        let several = self.of_node.get(&node);
+        let one = several.is_none().then_some(node);
+        one.into_iter()
+            .chain(several.into_iter().flatten().copied())
+    }
+
+    /// Removes rows, which ascend; returns the nodes without a row.
+    fn remove(&mut self, ids: &[u32]) -> Vec<u32> {
+        let node = |id: &u32| self.of.remove(id).unwrap_or(*id);
+        let mut nodes: Vec<u32> = ids.iter().map(node).collect();
+        nodes.sort_unstable();
+        nodes.dedup();
+        nodes.retain(|node| {
+            let Some(rows) = self.of_node.get_mut(node) else {
+                return true;
+            };
+            rows.retain(|row| ids.binary_search(row).is_err());
+            let is_empty = rows.is_empty();
+            if is_empty {
+                self.of_node.remove(node);
+            }
+            is_empty
+        });
+        nodes
+    }
 }
 
 /// The figures of an index.
@@ -81,6 +133,8 @@ impl<S: Space> Hnsw<S> {
             space,
             graph: Graph::new(params),
             removed: Marks::new(),
+            silent: Marks::new(),
+            twins: RwLock::default(),
             remaining: AtomicU32::new(0),
             spare: Mutex::new(Vec::new()),
         })
@@ -111,8 +165,8 @@ impl<S: Space> Hnsw<S> {
         let first = self.graph.published();
         for item in items {
             let (id, has_direction) = self.push(&mut writer, item)?;
-            if has_direction {
-                writer.insert(&self.space, &self.graph, id);
+            if has_direction && let Some(node) = writer.insert(&self.space, &self.graph, id) {
+                self.join(node, id);
             }
             self.graph.publish(id + 1);
             self.remaining.fetch_add(1, Ordering::Relaxed);
@@ -124,11 +178,19 @@ impl<S: Space> Hnsw<S> {
     pub(super) fn push(&self, writer: &mut Writer<S>, item: &S::Item) -> Result<(u32, bool)> {
         let (id, has_direction) = self.space.push(&mut writer.rows, item)?;
         self.removed.grow(id + 1);
+        self.silent.grow(id + 1);
         writer.make_room(&self.graph, id);
         if !has_direction {
             self.graph.hidden.insert(id);
+            self.silent.insert(id);
         }
         Ok((id, has_direction))
+    }
+
+    /// Adds a row to the node of an equal one.
+    pub(super) fn join(&self, node: u32, id: u32) {
+        self.graph.hidden.insert(id);
+        self.twins.write().add(node, id);
     }
 
     /// Removes all of the rows, or none if there is an error. They are not found from then on; their ids are not
@@ -151,11 +213,17 @@ impl<S: Space> Hnsw<S> {
         }
         for &id in &ids {
             self.removed.insert(id);
+            self.silent.insert(id);
         }
         let removed = u32::try_from(ids.len()).unwrap_or(u32::MAX);
         self.remaining.fetch_sub(removed, Ordering::Relaxed);
-        ids.retain(|&id| !self.graph.is_hidden(id)); // rows of zeros were never linked
-        writer.remove(&self.space, &self.graph, &ids, self.len());
+        let nodes = {
+            let mut twins = self.twins.write();
+            // Rows of zeros were never linked.
+            ids.retain(|id| !self.graph.is_hidden(*id) || twins.of.contains_key(id));
+            twins.remove(&ids)
+        };
+        writer.remove(&self.space, &self.graph, &nodes, self.len());
         Ok(())
     }
 
@@ -197,13 +265,7 @@ impl<S: Space> Hnsw<S> {
         if k > 0 && self.space.ask(item, &mut scratch.query) {
             match (plan.unwrap_or_else(|| self.plan()), entry) {
                 (Plan::Scan, _) => {
-                    found = scan(
-                        &self.space,
-                        &self.graph.hidden,
-                        count,
-                        &mut scratch.query,
-                        k,
-                    );
+                    found = scan(&self.space, &self.silent, count, &mut scratch.query, k);
                 }
                 (Plan::Graph, Some(entry)) => {
                     let ef = ef.unwrap_or(self.graph.params.ef_search()).max(k);
@@ -215,11 +277,23 @@ impl<S: Space> Hnsw<S> {
                         k.saturating_mul(RESCORED).max(LEAST_RESCORED)
                     };
                     let candidates = scratch.pool.found();
-                    let candidates: Vec<Near> = candidates
+                    let candidates = candidates
                         .filter(|&(_, id)| !self.graph.is_hidden(id))
-                        .take(most)
-                        .collect();
+                        .take(most);
+                    let twins = self.twins.read();
+                    let first = |(near, id): Near| Some((near, twins.rows(id).next()?));
+                    let candidates: Vec<Near> = candidates.filter_map(first).collect();
                     found = nearest(&self.space, &scratch.query, &candidates, k);
+                    if !twins.of.is_empty() {
+                        let all = found.iter().flat_map(|&near| {
+                            let node = twins.of.get(&near.id).copied().unwrap_or(near.id);
+                            let rows = twins.rows(node).filter(|&id| id < count).take(k);
+                            rows.map(move |id| Neighbor { id, ..near })
+                        });
+                        found = all.collect();
+                        found.sort_unstable_by(|one, other| other.cmp(one));
+                        found.truncate(k);
+                    }
                 }
                 (Plan::Graph, None) => {}
             }

@@ -34,13 +34,13 @@ impl<S: Space> Writer<S> {
         self.uppers += u32::try_from(graph.params.layer(id)).unwrap_or(0);
     }
 
-    /// Links row `id`, for which there is room, and publishes it.
-    pub(super) fn insert(&mut self, space: &S, graph: &Graph, id: u32) {
+    /// Links row `id`, for which there is room, and publishes it; or returns the node of an equal row.
+    pub(super) fn insert(&mut self, space: &S, graph: &Graph, id: u32) -> Option<u32> {
         let layer = graph.params.layer(id);
         let Some((entry, top)) = graph.entry() else {
             graph.publish(id + 1);
             graph.enter_at(Some(id));
-            return;
+            return None;
         };
         space.load(id, &mut self.scratch.query);
         let lowest = layer.min(top);
@@ -51,8 +51,14 @@ impl<S: Space> Writer<S> {
         for layer in (0..=lowest).rev() {
             let links;
             (starts, links) = self.neighbors(space, graph, &starts, layer, id);
-            graph.slots(id, layer).rewrite(&links);
+            let equal = equal(space, graph, &starts, id);
+            if equal.is_some() {
+                return equal;
+            }
             chosen.push((layer, links));
+        }
+        for (layer, links) in &chosen {
+            graph.slots(id, *layer).rewrite(links);
         }
         graph.publish(id + 1);
         for (layer, links) in chosen {
@@ -63,6 +69,7 @@ impl<S: Space> Writer<S> {
         if layer > top {
             graph.enter_at(Some(id));
         }
+        None
     }
 
     /// Searches `layer` for the new node `id`. Returns the nodes found, where the search of the layer below begins,
@@ -108,4 +115,21 @@ impl<S: Space> Writer<S> {
         let candidates = self.selection.measure(space, node, &links);
         slots.rewrite(&self.selection.select(space, &candidates, most));
     }
+}
+
+/// More than the quick distance of equal rows.
+const EQUAL: f32 = 1e-6;
+
+/// The node among `found` of a row that is equal to row `id`.
+fn equal<S: Space>(space: &S, graph: &Graph, found: &[Near], id: u32) -> Option<u32> {
+    let mut near = found.iter().take_while(|near| near.0 < EQUAL).peekable();
+    near.peek()?;
+    let (mut own, mut other) = (Vec::new(), Vec::new());
+    space.encode(id, &mut own);
+    let found = near.find(|near| {
+        other.clear();
+        space.encode(near.1, &mut other);
+        own == other && !graph.is_hidden(near.1)
+    });
+    found.map(|near| near.1)
 }

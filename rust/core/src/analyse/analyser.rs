@@ -7,11 +7,13 @@ use std::mem;
 
 use parking_lot::{Mutex, const_mutex};
 
+use super::corrections::for_each_grouped;
 use super::fields;
 use super::fields::{has_character, passages};
 use super::language_choice::Language;
 use super::language_choice::LanguageChoice;
 use super::language_choice::language_in;
+use super::normal::hash;
 use super::terms::{AT_ONCE, Cluster, Found, Inside, Reader};
 use crate::simd::clusters::Clusters;
 
@@ -71,6 +73,8 @@ pub(super) struct Analyser {
     inside: Vec<Inside>,
     beside: Vec<u64>,
     passage: Vec<u64>,
+    /// The terms of numbers in groups, with the places behind them.
+    grouped: Vec<(usize, u64)>,
     /// The terms of the last date.
     date: Option<Date>,
 }
@@ -100,6 +104,8 @@ impl Analyser {
         inside: &mut Vec<Inside>,
     ) -> Language {
         let (before, inside_before) = (terms.len(), inside.len());
+        self.grouped.clear();
+        for_each_grouped(text, |end, word| self.grouped.push((end, hash(word))));
         let is_english = choice.usual() == Language::English;
         let mut language = if is_english {
             Language::English
@@ -199,7 +205,7 @@ impl Analyser {
         if text.len() > USUAL {
             self.clusters.shrink_to(USUAL);
             self.readers.iter_mut().for_each(Reader::shrink);
-            self.inside = Vec::new();
+            (self.inside, self.grouped) = (Vec::new(), Vec::new());
             for terms in [&mut self.text, &mut self.beside, &mut self.passage] {
                 *terms = Vec::new();
             }
@@ -223,7 +229,19 @@ impl Analyser {
         let place = self.reader(language);
         let (clusters, reader) = (&mut self.clusters, &mut self.readers[place]);
         let (mut batch, mut count) = ([Cluster::default(); AT_ONCE], 0);
+        let mut grouped = if found.has_inside() {
+            &self.grouped[..]
+        } else {
+            &[]
+        };
         clusters.for_each(text, |range| {
+            while let Some((&(end, term), rest)) = grouped.split_first()
+                && end <= range.start
+            {
+                reader.look_up(text, &batch[..count], &mut found);
+                found.push_inside(term);
+                (grouped, count) = (rest, 0);
+            }
             batch[count % AT_ONCE] = Cluster::of(text, range);
             count += 1;
             if count == AT_ONCE {
@@ -232,6 +250,9 @@ impl Analyser {
             }
         });
         reader.look_up(text, &batch[..count], &mut found);
+        grouped
+            .iter()
+            .for_each(|&(_, term)| found.push_inside(term));
         found.flush();
         found.may_be_foreign()
     }

@@ -1,6 +1,6 @@
-//! Words at an edit distance of one from an unknown word: its possible corrections.
+//! Other spellings: words at an edit distance of one from an unknown word, and numbers that are written in groups.
 
-use std::ops::RangeInclusive;
+use std::ops::{Range, RangeInclusive};
 
 use super::language_choice::Language;
 use super::normal::{Normalizer, hash};
@@ -123,6 +123,158 @@ fn alphabet(c: char) -> Option<RangeInclusive<char>> {
         'ँ'..='्' => Some('ँ'..='्'),
         _ => None,
     }
+}
+
+// Numbers that are written in groups: `0171 555 0199`, `12 345`, `14:30`, `5 kg`, an IBAN, a MAC address. A query finds
+// them in any other grouping.
+
+/// The most characters of such a number: those of an IBAN.
+const LONGEST: usize = 34;
+
+/// What may stand between two groups, and around a code in brackets.
+const BETWEEN: &[&str] = &[
+    " ", "\u{A0}", "\u{202F}", "\u{2009}", "-", "/", ") ", " (", ")-", ":", ".",
+];
+const SPACES: &[&str] = BETWEEN.split_at(4).0;
+
+/// Calls `visit` with each number of a text that is written in groups, as one word, and with the place of the white
+/// space behind it.
+pub(crate) fn for_each_grouped(text: &str, mut visit: impl FnMut(usize, &str)) {
+    let bytes = text.as_bytes();
+    let (mut groups, mut at) = (Vec::<Range<usize>>::new(), 0);
+    loop {
+        let start = bytes[at..].iter().position(u8::is_ascii_alphanumeric);
+        let Some(start) = start.map(|start| at + start) else {
+            break;
+        };
+        let rest = &bytes[start..];
+        let is_other = |byte: &u8| !byte.is_ascii_alphanumeric();
+        at = start + rest.iter().position(is_other).unwrap_or(rest.len());
+        let group = &bytes[start..at];
+        // A number or a part of one, or a unit.
+        let may_be_one = group.len() <= 4 || group.iter().any(u8::is_ascii_digit);
+        let is_next = |last: &Range<usize>| {
+            may_be_one && start - last.end <= 3 && BETWEEN.contains(&&text[last.end..start])
+        };
+        if !groups.last().is_some_and(is_next) {
+            Groups {
+                text,
+                groups: &groups,
+            }
+            .for_each(&mut visit);
+            groups.clear();
+        }
+        if may_be_one {
+            groups.push(start..at);
+        }
+    }
+    Groups {
+        text,
+        groups: &groups,
+    }
+    .for_each(&mut visit);
+}
+
+/// Groups of letters and digits side by side.
+struct Groups<'a> {
+    text: &'a str,
+    groups: &'a [Range<usize>],
+}
+
+impl Groups<'_> {
+    fn for_each(&self, visit: &mut impl FnMut(usize, &str)) {
+        for first in 0..self.groups.len() {
+            let (number, thousands) = (self.number(first), self.thousands(first));
+            let thousands = if thousands == number { 0 } else { thousands };
+            for length in [number, thousands, self.other(first)] {
+                let groups = &self.groups[first..first + length];
+                let word: String = groups
+                    .iter()
+                    .map(|group| &self.text[group.clone()])
+                    .collect();
+                if length > 1 && word.len() <= LONGEST {
+                    let end = groups[length - 1].end;
+                    let is_space = |byte: &u8| matches!(byte, b' ' | b'\t'..=b'\r');
+                    let space = self.text.as_bytes()[end..].iter().position(is_space);
+                    let end = space.map_or(self.text.len(), |space| end + space);
+                    visit(end, &word.to_ascii_lowercase());
+                }
+            }
+        }
+    }
+
+    fn group(&self, place: usize) -> &[u8] {
+        &self.text.as_bytes()[self.groups[place].clone()]
+    }
+
+    /// How many groups from `first` on stand behind one of `between` and are `of` a kind, or, for the first, what it
+    /// `begins` with; 0 where such a one stands before it.
+    fn run(
+        &self,
+        first: usize,
+        between: &[&str],
+        begins: impl Fn(&[u8]) -> bool,
+        of: impl Fn(&[u8]) -> bool,
+    ) -> usize {
+        let follows = |place: &usize| {
+            let pair = place
+                .checked_sub(1)
+                .and_then(|last| self.groups.get(last..=*place));
+            pair.is_some_and(|pair| between.contains(&&self.text[pair[0].end..pair[1].start]))
+        };
+        if !begins(self.group(first)) || follows(&first) && begins(self.group(first - 1)) {
+            return 0;
+        }
+        let goes_on = |place: &usize| follows(place) && of(self.group(*place));
+        1 + (first + 1..self.groups.len()).take_while(goes_on).count()
+    }
+
+    /// A number of seven digits or more. One with hyphens alone is a word already.
+    fn number(&self, first: usize) -> usize {
+        let length = self.run(first, &BETWEEN[..9], is_digits, is_digits);
+        let groups = &self.groups[first..first + length];
+        let digits: usize = groups.iter().map(Range::len).sum();
+        let is_compound = groups.is_sorted_by(|one, next| &self.text[one.end..next.start] == "-");
+        if digits < 7 || is_compound { 0 } else { length }
+    }
+
+    /// A number in groups of three digits.
+    fn thousands(&self, first: usize) -> usize {
+        let begins = |group: &[u8]| group.len() < 4 && is_digits(group);
+        self.run(first, SPACES, begins, |group| {
+            group.len() == 3 && is_digits(group)
+        })
+    }
+
+    /// A time, an address of hardware, an account, or a number with its unit.
+    fn other(&self, first: usize) -> usize {
+        let same = |sign: &str, of: &dyn Fn(&[u8]) -> bool| self.run(first, &[sign], of, of);
+        let is_hex = |group: &[u8]| group.iter().all(u8::is_ascii_hexdigit);
+        let time = same(":", &|group| group.len() < 3 && is_digits(group));
+        let pairs = same(":", &|group| group.len() == 2 && is_hex(group));
+        let fours = same(".", &|group| group.len() == 4 && is_hex(group));
+        let is_upper = |byte: &u8| byte.is_ascii_digit() || byte.is_ascii_uppercase();
+        let begins = |group: &[u8]| {
+            let [a, b, rest @ ..] = group else {
+                return false;
+            };
+            a.is_ascii_uppercase() && b.is_ascii_uppercase() && rest.len() == 2 && is_digits(rest)
+        };
+        let of_account = |group: &[u8]| group.len() <= 4 && group.iter().all(is_upper);
+        let account = self.run(first, SPACES, begins, of_account);
+        let is_unit = |group: &[u8]| group.len() < 4 && group.iter().all(u8::is_ascii_alphabetic);
+        match (time, pairs, fours, account) {
+            (2 | 3, ..) => time,
+            (_, 6, ..) => pairs,
+            (_, _, 3, _) => fours,
+            (.., 3..) => account,
+            _ => self.run(first, SPACES, is_digits, is_unit).min(2),
+        }
+    }
+}
+
+fn is_digits(group: &[u8]) -> bool {
+    !group.is_empty() && group.iter().all(u8::is_ascii_digit)
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use rustc_hash::FxHashMap;
 
-/// Form and base, in ascending order of form. Frozen: part of the definition of `lexical-5`.
+/// Form and base, in ascending order of form. Frozen: part of the definition of `lexical-6`.
 ///
 /// A form that is its own base (`let`, `cut`) needs no row. Some bases are a synonym (`father` has the base `dad`),
 /// since people may ask with one word and answer with the other.

@@ -5,7 +5,7 @@ use std::ops::Range;
 use super::analyser::with_kept;
 use super::language_choice::{Language, LanguageChoice};
 use super::normal::hash;
-use super::question_words::only_asks;
+use super::question_words::{is_greeting, only_asks};
 use super::terms::{Inside, terms};
 
 /// Roles that are not names of people. Every other role is searched as a name.
@@ -158,6 +158,8 @@ impl Gist {
         let mut whole = String::with_capacity(text.len());
         let mut shape = String::with_capacity(text.len());
         let mut numbers = 0;
+        let mut asks = 0;
+        let only_asks = only_asks(text, |question| asks |= word_bits(question));
         let is_around =
             |c: char| c.is_whitespace() || matches!(c, '.' | '?' | '!' | '。' | '？' | '！');
         for piece in text.trim_matches(is_around).split_whitespace() {
@@ -176,15 +178,15 @@ impl Gist {
             } else {
                 &whole
             }),
-            asks: if only_asks(text) { word_bits(text) } else { 0 },
+            asks: if only_asks { asks } else { 0 },
         }
     }
 }
 
-/// One bit of 64 for each term of a text. Two different terms may have the same bit.
+/// One bit of 64 for each term of a text, without those of a greeting. Two different terms may have the same bit.
 pub(crate) fn word_bits(text: &str) -> u64 {
-    let bits = terms(text).into_iter().map(|term| 1 << (term % 64));
-    bits.fold(0, |all, bit: u64| all | bit)
+    let terms = terms(text).into_iter().filter(|&term| !is_greeting(term));
+    terms.fold(0, |all, term| all | 1 << (term % 64))
 }
 
 /// Adds a piece in lower case, with `0` for each run of letters and digits that has a digit, and for each group of an
@@ -399,7 +401,13 @@ mod tests {
         assert_eq!(whole("Where is it?"), whole("where is it"));
         let asks = |text| Gist::of(text).asks;
         assert_eq!(asks("The kiln is hot."), 0);
-        assert_eq!(asks("Is the kiln hot?"), word_bits("hot kiln"));
+        for text in [
+            "Is the kiln hot?",
+            "Hi! Is the kiln hot?",
+            "hello, is the kiln hot?",
+        ] {
+            assert_eq!(asks(text), word_bits("hot kiln"), "{text}");
+        }
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! The analysis `lexical-5`: it turns a text, with its speaker and date, into the terms that BM25 counts.
+//! The analysis `lexical-6`: it turns a text, with its speaker and date, into the terms that BM25 counts.
 //!
 //! A text is cut into words (`words`); words without content are left out (`stop_words`); every other word is brought to
 //! its normal form (`normal`), and the 64-bit hash of that is the term. Entries and queries are analysed in the
@@ -19,7 +19,7 @@ mod terms;
 mod words;
 
 pub(crate) use corrections::corrections;
-pub(crate) use corrections::for_each_correctable;
+pub(crate) use corrections::{for_each_correctable, for_each_grouped};
 pub(crate) use fields::for_each_passage;
 pub use fields::{Fields, Speaker};
 pub(crate) use fields::{Gist, day, word_bits};
@@ -35,4 +35,4 @@ pub(crate) use terms::with_sorted_terms;
 pub use terms::{Alternatives, for_each_term_in, terms};
 
 /// The name of these rules, which stores keep. Every change of the rules that changes a term needs a new name.
-pub const ID: &str = "lexical-5";
+pub const ID: &str = "lexical-6";

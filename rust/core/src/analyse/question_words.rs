@@ -57,9 +57,13 @@ const OPENS: &str = "am are can could did do does is was were will would";
 const AFTER: &str =
     "a an any anybody anyone he i it my our she that the there they this we you your";
 
-/// Whether a text only asks: it has a question, and each other sentence has two words at most, such as a greeting.
-#[must_use]
-pub(super) fn only_asks(text: &str) -> bool {
+/// Words of a greeting. Frozen: part of the ranking.
+const GREETING: &str = "afternoon again day dear evening everybody everyone good greetings hello help hey hi hope howdy \
+                        kindly morning ok okay please quick quickly sorry team thank thanks there welcome well";
+
+/// Whether a text only asks: it has a question, and each other sentence is a greeting, or has two words at most. Calls
+/// `visit` with each question.
+pub(super) fn only_asks(text: &str, mut visit: impl FnMut(&str)) -> bool {
     let (mut is_asked, mut rest) = (false, text.trim());
     while !rest.is_empty() {
         let is_end = |&(at, c): &(usize, char)| {
@@ -72,7 +76,10 @@ pub(super) fn only_asks(text: &str) -> bool {
         rest = end.map_or("", |(at, c)| rest[at + c.len_utf8()..].trim_start());
         if matches!(mark, '?' | '？' | '؟') || (mark == '\n' && opens_question(sentence)) {
             is_asked = true;
-        } else if sentence.split_whitespace().nth(2).is_some() || sentence.len() > 40 {
+            visit(sentence);
+        } else if (sentence.split_whitespace().nth(2).is_some() || sentence.len() > 40)
+            && !terms(sentence).into_iter().all(is_greeting)
+        {
             return false;
         }
     }
@@ -110,6 +117,13 @@ pub(crate) fn is_about_asking(text: &str) -> bool {
     ];
     let mut words = text.split(|c: char| !c.is_alphanumeric());
     words.any(|word| WORDS.iter().any(|each| each.eq_ignore_ascii_case(word)))
+}
+
+/// Whether a term greets, and says nothing of what is asked.
+pub(super) fn is_greeting(term: u64) -> bool {
+    static KNOWN: LazyLock<FxHashSet<u64>> =
+        LazyLock::new(|| terms(GREETING).into_iter().collect());
+    KNOWN.contains(&term)
 }
 
 /// Whether a term of an English question only says that something is asked.
@@ -153,6 +167,7 @@ mod tests {
         for text in [
             "Where does the silt settle?",
             "Hi there! Which delta is it? And why?",
+            "Good morning to you, and thanks for the help! Which delta is it?",
             "what is the pressure of the lock gate",
             "please tell me the height of the weir",
             "can you list the sluices",
@@ -160,7 +175,7 @@ mod tests {
             "闸门的压力是多少？",
             "¿Dónde está el dique?",
         ] {
-            assert!(only_asks(text), "{text}");
+            assert!(only_asks(text, |_| ()), "{text}");
         }
         for text in [
             "",
@@ -171,7 +186,7 @@ mod tests {
             "How are you? I moved to the delta last week.",
             "See https://kiln.example/docs?id=42 for the height",
         ] {
-            assert!(!only_asks(text), "{text}");
+            assert!(!only_asks(text, |_| ()), "{text}");
         }
     }
 

@@ -9,7 +9,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::language_choice::Language;
 
-/// The English stop words, in ascending order. Frozen: part of the definition of `lexical-5`.
+/// The English stop words, in ascending order. Frozen: part of the definition of `lexical-6`.
 #[rustfmt::skip]
 const STOP_WORDS: [&str; 189] = [
     "a", "about", "above", "after", "again", "against", "all", "also", "although", "am", "an",
@@ -114,7 +114,7 @@ pub(super) fn is_function_character(c: char) -> bool {
 
 // Function words of languages in Latin letters. They tell the language of a text, and are left out of its terms.
 //
-// The words are in their folded form, hence without accents. Frozen: part of the definition of `lexical-5`.
+// The words are in their folded form, hence without accents. Frozen: part of the definition of `lexical-6`.
 
 /// The function words of each language, in the order of `LANGUAGES`.
 #[rustfmt::skip]

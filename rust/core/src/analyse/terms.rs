@@ -349,8 +349,13 @@ impl<'a> Found<'a> {
         }
     }
 
+    /// Whether the caller wants what is found beside words.
+    pub(super) fn has_inside(&self) -> bool {
+        self.inside.is_some()
+    }
+
     #[cold]
-    fn push_inside(&mut self, term: u64) {
+    pub(super) fn push_inside(&mut self, term: u64) {
         let at = self.terms.len() - self.before + self.count;
         if let Some(inside) = &mut self.inside {
             inside.push((at, term));

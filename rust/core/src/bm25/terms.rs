@@ -158,7 +158,22 @@ impl Query {
             text: text.to_owned(),
             ..Self::default()
         };
-        query.with_asking()
+        query.with_grouped()
+    }
+
+    /// The same with its numbers in groups as one word, too.
+    fn with_grouped(mut self) -> Self {
+        let terms = &mut self.terms;
+        analyse::for_each_grouped(&self.text, |_, number| {
+            let spare = QueryTerm {
+                is_spare: true,
+                ..QueryTerm::of(analyse::hash(number), 1)
+            };
+            if let Err(place) = terms.binary_search_by_key(&spare.hash, |term| term.hash) {
+                terms.insert(place, spare);
+            }
+        });
+        self.with_asking()
     }
 
     /// The same, where it is known which terms only say that something is asked.
@@ -225,7 +240,7 @@ impl Query {
             corrections: Vec::new(),
             looked_for: LookedFor::default(),
         };
-        query.with_asking()
+        query.with_grouped()
     }
 
     /// Whether it has a term that only says that something is asked.
@@ -285,14 +300,18 @@ impl Query {
                 words[place] = Some(each.normal.clone());
             }
         }
-        for word in analyse::alternatives(&self.text, self.languages) {
-            for term in word.terms {
-                let hash = analyse::hash(&term);
-                if let Ok(place) = self.terms.binary_search_by_key(&hash, |term| term.hash) {
-                    words[place].get_or_insert(term);
-                }
+        let mut put = |term: String| {
+            let hash = analyse::hash(&term);
+            if let Ok(place) = self.terms.binary_search_by_key(&hash, |term| term.hash) {
+                words[place].get_or_insert(term);
             }
-        }
+        };
+        let alternatives = analyse::alternatives(&self.text, self.languages);
+        alternatives
+            .into_iter()
+            .flat_map(|word| word.terms)
+            .for_each(&mut put);
+        analyse::for_each_grouped(&self.text, |_, number| put(number.to_owned()));
         words.into_iter().map(Option::unwrap_or_default).collect()
     }
 }
