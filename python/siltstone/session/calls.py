@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from siltstone.session.recalling import Recalling
     from siltstone.session.tools import ContextSearch
     from siltstone.tools.base import Tool
-    from siltstone.tools.memory import SavedMemory
+    from siltstone.tools.memory import SavedMemory, Writer
 
     _Find: TypeAlias = Callable[[str, int, SearchOptions], list[SearchHit]]
     MadeTool: TypeAlias = tuple[object, Tool]  # for what it was made, and the tool
@@ -455,14 +455,17 @@ class SessionCalls:
         shows = self._in_context.shows
         return [hit for hit in hits if not shows(hit.session_id, hit.source_range)][:limit]
 
-    def memory_search_of_all(self) -> Tool:
+    def memory_search_of_all(self, write: Writer, description: str) -> Tool:
         """The tool for a client that does not see the context: it finds what is in context, too."""
-        from siltstone.tools import memory_search
+        from siltstone.tools.memory import searching_tool
 
         self.check_memory()
         find = partial(self._search_all, find=self._kept)
         across, count = self.core.cross_session, self.core.view.rule.count_text
-        return memory_search(find, budget=self._budget(), count=count, cross_session=across, now=self._now)
+        tool = searching_tool(
+            find, budget=self._budget(), count=count, cross_session=across, now=self._now, write=write
+        )
+        return replace(tool, description=description)
 
     def _search_all(
         self, query: str, limit: int, *, find: _Find | None = None, **options: Unpack[SearchOptions]
