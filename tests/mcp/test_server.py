@@ -135,7 +135,7 @@ async def test_what_a_tool_cannot_do_is_an_error_that_says_why_and_the_server_go
         for uri in ("memory://summaries/99999", "memory://summaries/x", "memory://messages/m9999"):
             with pytest.raises(Exception, match=r"99999|digits|m9999"):
                 await client.read(uri)
-        assert "4711" in await client.call("memory_search", query="vault", limit="1", order=None)
+        assert "4711" in await client.call("memory_search", query="vault", limit=None, order=None)
         assert await client.call("memory_get", handle=0, lines=1)
 
 

@@ -1,8 +1,9 @@
-"""Commands that change a store: ``undo``, ``forget``, ``import`` and ``copy``."""
+"""Commands that change a store: ``undo``, ``forget``, ``delete``, ``import`` and ``copy``."""
 
 from __future__ import annotations
 
 import json
+import shutil
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -52,17 +53,17 @@ _MOST_SESSIONS = 10  #: sessions that the report of an import names
 # Commands that change a store: ``undo``, ``forget``, ``import``.
 
 
-def undo(store: StorePath, session: SessionId, as_json: AsJson = False) -> None:
+def undo(store: StorePath, session: SessionId = None, as_json: AsJson = False) -> None:
     """Take the last compaction of a session back.
 
     The messages that it covered, or that a branch left out, are in context again.
 
-    Example: siltstone undo agent-data chat-1
+    Example: siltstone undo agent-data
 
     Exit code 1: there was no compaction to take back.
     """
     with refusals(), opened_session(store, session, read_only=False) as (_, held):
-        record = held.undo_compaction()
+        session, record = held.session_id, held.undo_compaction()
     if as_json:
         print_json({"session": session, "undone": None if record is None else plain(asdict(record))})
     else:
@@ -112,13 +113,14 @@ def forget(
     }
     with refusals():
         path = find_store(store)
-        with opened(path, read_only=True) as held:
+        with working("searching", hidden=as_json), opened(path, read_only=True) as held:
             if session is not None:
                 require_session(held, session)
             report = held.forget(**criteria, dry_run=True)
         if not dry_run:
             if not yes:
-                _ask(path, report)
+                other = ", or --dry-run to see what would be forgotten"
+                _sure(_figures(path, report), "Forget this for ever?", other)
             with working("forgetting", hidden=as_json), opened(path, read_only=False) as held:
                 report = held.forget(**criteria)
     if as_json:
@@ -126,6 +128,60 @@ def forget(
     else:
         _tell(path, report)
     raise typer.Exit(0 if report.erased or report.dry_run else 1)
+
+
+def delete(
+    store: StorePath,
+    session: Annotated[str | None, typer.Option("--session", "-s", help="The session's id.")] = None,
+    whole: Annotated[
+        bool, typer.Option("--whole", help="The whole store, with its caches and its files of a preset.")
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Delete a session, or a whole store.
+
+    It cannot be undone. Without --yes the command tells what there is, and asks.
+
+    Example: siltstone delete agent-data --session chat-1
+
+    Other files in the directory of a store stay, and the directory with them. The name of a deleted session
+    stays taken, so that a program that still has it open cannot bring it back.
+    """
+    if (session is None) is not whole:
+        refuse("name what to delete: --session ID, or --whole for the store")
+    with refusals():
+        path = find_store(store)
+        if whole and is_database(path):
+            refuse("drop the schema of the store in the database: that deletes the whole store")
+        with opened(path, read_only=True) as held:
+            name = None if session is None else require_session(held, session)
+            stats = held.stats(name)
+        what = f"session {name!r} of {shown(path)}" if name is not None else f"the store {shown(path)}"
+        told = f"{stats.messages:,} messages and {stats.entries:,} entries"
+        if not yes:
+            _sure(f"{what} has {told}", "Delete it?")
+        with working("deleting", hidden=as_json):
+            if name is not None:
+                with opened(path, read_only=False) as held:
+                    held.delete_session(name)
+            else:
+                _remove(Path(path))
+    if as_json:
+        print_json(
+            {"store": shown(path), "session": name, "messages": stats.messages, "entries": stats.entries}
+        )
+    else:
+        line(f"{what} is deleted: {told}")
+
+
+def _remove(store: Path) -> None:
+    """Removes the files of a store, and its directory where nothing else is in it."""
+    for folder in (store / STORE_FILE.parts[0], store / "vault"):
+        if folder.exists():
+            shutil.rmtree(folder)
+    if not any(store.iterdir()):
+        store.rmdir()
 
 
 def import_transcripts(
@@ -314,12 +370,12 @@ def _import_archive(path: Path, store: Place, session: str | None, kind: str, *,
         line(f"{done.duplicates} were there already; {done.skipped} lines could not be read")
 
 
-def _ask(path: Place, report: ForgetReport) -> None:
+def _sure(told: str, question: str, other: str = "") -> None:
     """Asks on the terminal. Without a terminal it refuses; if the answer is no, the command ends."""
     if not sys.stdin.isatty():
-        refuse("nobody can be asked: say --yes, or --dry-run to see what would be forgotten")
-    errors.print(printable(_figures(path, report)), highlight=False, markup=False, soft_wrap=True)
-    if not typer.confirm("Forget this for ever?", err=True):
+        refuse(f"nobody can be asked: say --yes{other}")
+    errors.print(printable(told), highlight=False, markup=False, soft_wrap=True)
+    if not typer.confirm(question, err=True):
         raise typer.Exit(2)
 
 

@@ -535,8 +535,6 @@ def _limit(arguments: Mapping[str, Any]) -> int:
         return DEFAULT_LIMIT
     if isinstance(limit, float) and limit.is_integer():
         limit = int(limit)  # JSON has one kind of number
-    if isinstance(limit, str) and limit.isascii() and limit.isdecimal() and len(limit) < 10:
-        limit = int(limit)  # small models write numbers as texts
     if type(limit) is not int or limit < 0:
         raise refusal(SEARCH_NAME, f"'limit' must be an integer >= 0, got {shown(limit)}")
     return min(limit, MAX_LIMIT)
