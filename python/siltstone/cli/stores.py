@@ -24,6 +24,7 @@ from rich.progress import (
 
 from siltstone.errors import SiltstoneError, StoreOpenError
 from siltstone.figures import require_session
+from siltstone.memory import opening
 from siltstone.memory.limits import DEFAULTS, Limits
 from siltstone.memory.opening import is_database
 from siltstone.messages import well_formed
@@ -85,8 +86,8 @@ def _below(path: Path) -> Iterator[Path]:
 
 
 def parts_of(address: str) -> tuple[str, str]:
-    """The address of a database for libpq, and the schema after a ``#``, by default ``siltstone``."""
-    conninfo, _, schema = address.partition("#")
+    """The address of a database for libpq, and the schema behind it, by default ``siltstone``."""
+    conninfo, schema = opening.parts_of(address)
     return conninfo, schema or "siltstone"
 
 

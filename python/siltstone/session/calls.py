@@ -12,8 +12,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NoReturn, Self, TypeAlias, Unpack
 
 from siltstone.compaction.base import Compactor, Reason, Trigger, check_policy
-from siltstone.errors import ConfigError, SessionBusyError, StoreError, refuse
+from siltstone.errors import ConfigError, SessionBusyError, StoreError, StoreUnavailableError, refuse
 from siltstone.llm import Steps, UsageRecord
+from siltstone.memory.base import hurried
 from siltstone.memory.entry import SearchHit, SearchOptions
 from siltstone.memory.limits import checked_limit
 from siltstone.messages import RawMessage
@@ -723,9 +724,13 @@ class BaseSession:
         self._core.begins_run = True
 
     def history(self) -> list[Any]:
-        """The current view, with other workers' changes. Asks no policy, so nothing is compacted."""
+        """The current view, with other workers' changes unless their server is down. Nothing is compacted."""
         self._core.check_open()
-        return self._core.follow().view.raws()
+        try:
+            with hurried():
+                return self._core.follow().view.raws()
+        except StoreUnavailableError:  # then it is the view as this worker knows it
+            return self._core.state.view.raws()
 
     def _begin_driver(self) -> None:
         """Starts a driver for the compaction in the background, if it has none. Returns at once."""
