@@ -177,7 +177,7 @@ def test_a_server_of_mcp_serves_a_session_of_a_database(url: str) -> None:
         with open_memory(url + schema, access=Access(write=True)) as memory:
             memory.session.append(user("hello"))
             assert memory.session.log()[-1] == user("hello")
-        with pytest.raises(ConfigError, match="the database has no session 'nobody'") as caught:
+        with pytest.raises(ConfigError, match="the store has no session 'nobody'") as caught:
             open_memory(url + schema, "nobody")
         assert PASSWORD not in str(caught.value)
     assert "cannot open" in told("mcp", "--store", url.replace("127.0.0.1", "127.0.0.9"), code=2)

@@ -560,7 +560,7 @@ class Database:
                 return self._write_once(statements, until)
             except StoreUnavailableError as error:
                 if is_open:  # what was sent before may be done
-                    error.outcome = "unknown"
+                    raise StoreUnavailableError(str(error), outcome="unknown") from error
                 raise
             except LostError as lost:
                 is_open = True
@@ -743,9 +743,9 @@ class Database:
 
     def _looked(self) -> str:
         """Why the server takes no connection; "" if it does. The pool is not asked: it may be busy."""
-        options = {**self.pool.kwargs, "connect_timeout": LOOK}
+        pool: Any = self.pool  # of our own: its settings are values, not functions
         try:
-            psycopg.connect(self.pool.conninfo, **options).close()
+            psycopg.connect(pool.conninfo, **{**pool.kwargs, "connect_timeout": LOOK}).close()
         except psycopg.Error as error:
             return first_line(error)
         return ""
