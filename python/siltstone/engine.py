@@ -41,17 +41,6 @@ from siltstone.hooks import (
     notify,
     watch_compaction,
 )
-from siltstone.llm import (
-    LAST_RESORT,
-    AsyncModels,
-    Completion,
-    CompletionRequest,
-    Flow,
-    Landing,
-    Models,
-    Steps,
-    UsageRecord,
-)
 from siltstone.messages import Excerpt, History, Message, RawMessage
 from siltstone.tokens import TokenRule
 
@@ -75,7 +64,7 @@ class _Outcome(ABC):
     tokens_before: int
     tokens_after: int
     events: tuple[Event, ...] = ()
-    usage: tuple[UsageRecord, ...] = ()
+    usage: tuple[llm.UsageRecord, ...] = ()
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__}: {self._in_short()}>"
@@ -209,7 +198,7 @@ def compact(
     messages: Sequence[RawMessage],
     policy: Compactor,
     *,
-    model: Models | None = None,
+    model: llm.Models | None = None,
     context_window: int | None = None,
     focus: str | None = None,
     hooks: Sequence[Hook] = (),
@@ -253,7 +242,7 @@ async def acompact(
     messages: Sequence[RawMessage],
     policy: Compactor,
     *,
-    model: AsyncModels | None = None,
+    model: llm.AsyncModels | None = None,
     context_window: int | None = None,
     focus: str | None = None,
     hooks: Sequence[Hook] = (),
@@ -345,7 +334,7 @@ def attempt(
     session_id: str = "",
     lands: bool = False,
     clock: Callable[[], float] = time.perf_counter,
-) -> Steps[Outcome]:
+) -> llm.Steps[Outcome]:
     """One attempt as a flow: runs the policy, validates its rewrite, commits it, and tells hooks the outcome.
 
     Every ``CompactionStarted`` is followed by exactly one terminal event, on every way out: a
@@ -390,7 +379,7 @@ def attempt(
         if compaction_hooks.check:
             check_legal(result, is_sent=commit is None)
         if lands:
-            yield Landing()
+            yield llm.Landing()
         with run.watched.during():
             compaction_id = commit(result, run.before, after) if commit else None
     except CompactionError as error:
@@ -417,9 +406,9 @@ def attempt(
     return run.completed(result, after, compaction_id)
 
 
-def answered(token_rule: TokenRule, request: CompletionRequest) -> Flow[Completion]:
+def answered(token_rule: TokenRule, request: llm.CompletionRequest) -> llm.Flow[llm.Completion]:
     """The answer of the caller's models, or of the extractive model as the last resort."""
-    if request.rank != LAST_RESORT:
+    if request.rank != llm.LAST_RESORT:
         return (yield request)
     # Late: its regular expressions cost more than all of this room.
     from siltstone.models import ExtractiveModel
@@ -440,7 +429,7 @@ class _Attempt:
     clock: Callable[[], float]
     before: int = 0
     events: list[Event] = field(default_factory=list)
-    usage: list[UsageRecord] = field(default_factory=list)
+    usage: list[llm.UsageRecord] = field(default_factory=list)
     watched: Watched = UNWATCHED
     started_at: float = field(init=False)
 
@@ -462,7 +451,7 @@ class _Attempt:
                 error_class=name,
             ) from error
 
-    def ask(self, request: CompletionRequest) -> Flow[Completion]:
+    def ask(self, request: llm.CompletionRequest) -> llm.Flow[llm.Completion]:
         """Passes a request of the policy on, and keeps the usage of the answer."""
         self.start()
         try:
@@ -476,7 +465,7 @@ class _Attempt:
             self.usage.append(completion.usage or estimated_usage(rule, request, completion))
         return completion
 
-    def _answer(self, request: CompletionRequest) -> Flow[Completion]:
+    def _answer(self, request: llm.CompletionRequest) -> llm.Flow[llm.Completion]:
         """The answer of the caller's models, or of the extractive model as the last resort."""
         is_watched = self.watched is not UNWATCHED
         asked = replace(request, part_of=self.watched) if is_watched else request
@@ -503,7 +492,7 @@ class _Attempt:
         self._emit(self._failure(reason, message, raised, attempted))
         return Failed(*self._unchanged(), reason, message, error, raised, attempted)
 
-    def _unchanged(self) -> tuple[list[RawMessage], int, int, tuple[Event, ...], tuple[UsageRecord, ...]]:
+    def _unchanged(self) -> tuple[list[RawMessage], int, int, tuple[Event, ...], tuple[llm.UsageRecord, ...]]:
         """The history, its tokens before and after, and what has happened."""
         return _raws(self.history), self.before, self.before, tuple(self.events), tuple(self.usage)
 

@@ -9,36 +9,16 @@ from itertools import islice
 from operator import sub
 from typing import Final
 
-from siltstone.compaction import checks
+from siltstone import messages as chat
+from siltstone.compaction import checks, rewrite as rewrites
 from siltstone.compaction.base import Compaction, CompactionContext, Compactor, Skip, Substitute, Trigger
 from siltstone.compaction.checks import LEAST_RESULT
 from siltstone.compaction.prompts import SUMMARY_PREFIX, framed
-from siltstone.compaction.rewrite import (
-    Selection,
-    clamp,
-    clamp_result,
-    clamped_alone,
-    covered,
-    must_stay,
-    parted,
-    rewrite,
-    summary_message,
-)
 from siltstone.compaction.validate import validate
 from siltstone.compaction.without_model import mechanical_summary, roomiest_note
 from siltstone.errors import ContextOverflowError
 from siltstone.llm import Flow
-from siltstone.messages import (
-    Group,
-    Message,
-    RequestRule,
-    as_history,
-    groups,
-    is_request,
-    read_substitute,
-    without_bodies,
-    words_alone,
-)
+from siltstone.messages import Message
 from siltstone.messages.message import RULE_ROLES, SAID
 from siltstone.tokens import TokenRule, message_bytes, request_bytes
 
@@ -68,7 +48,7 @@ def fit(
     reserved_tokens: int = 0,
     summary_prefix: str = SUMMARY_PREFIX,
     trigger: Trigger | None = None,
-    request_rule: RequestRule = is_request,
+    request_rule: chat.RequestRule = chat.is_request,
     task: bool = False,
 ) -> Compaction | None:
     """A rewrite of *history* that fits the window; None if the history fits as it is.
@@ -106,7 +86,7 @@ def check_room(
     context_window: int,
     token_rule: TokenRule,
     trigger: Trigger,
-    request_rule: RequestRule = is_request,
+    request_rule: chat.RequestRule = chat.is_request,
 ) -> None:
     """Refuses a *history* that :func:`fit` could not make fit, even after another compaction.
 
@@ -130,7 +110,7 @@ class _Fit:
         token_rule: TokenRule,
         summary_prefix: str,
         trigger: Trigger | None,
-        request_rule: RequestRule,
+        request_rule: chat.RequestRule,
         *,
         task: bool = False,
     ) -> None:
@@ -138,11 +118,11 @@ class _Fit:
         self._trigger = trigger or Trigger("overflow")
         self._rule, self._prefix = token_rule, summary_prefix
         self._substitutes: dict[int, Substitute] = {}
-        read = as_history(history, request_rule)
+        read = chat.as_history(history, request_rule)
         sums = read.sums(token_rule)
         self.units = list(map(sub, islice(sums, 1, None), sums))
         self._request = read.outline.requests[-1] if read.outline.in_flight else None
-        spans = read.outline.closed(sorted(must_stay(read, self._trigger.pins, task=task)))
+        spans = read.outline.closed(sorted(rewrites.must_stay(read, self._trigger.pins, task=task)))
         self._fixed = {at for span in spans for at in range(*span)}
 
     def cut(self) -> Compaction | None:
@@ -153,7 +133,7 @@ class _Fit:
         substitutes = self._clamped(range(len(self.history)), self._common_size())
         if not substitutes:
             return None
-        compaction = clamped_alone(self.history, substitutes)
+        compaction = rewrites.clamped_alone(self.history, substitutes)
         fits = self._rule.count(compaction.messages) <= self.window * (CUT_EIGHTHS + 1) // 8
         return compaction if fits else None
 
@@ -165,9 +145,9 @@ class _Fit:
         """
         self.make_room(reserved_tokens, context_window)
         kept = self._with_room_for_its_note(self._select())
-        selection = parted(self.history, kept)
+        selection = rewrites.parted(self.history, kept)
         summary = self._summary(selection, kept)
-        return rewrite(
+        return rewrites.rewrite(
             self.history, selection, summary, self._prefix, degraded=True, substitutes=self._substitutes
         )
 
@@ -197,8 +177,8 @@ class _Fit:
             )
 
     @cached_property
-    def _groups(self) -> list[Group]:
-        return groups(self.history)
+    def _groups(self) -> list[chat.Group]:
+        return chat.groups(self.history)
 
     @property
     def _least(self) -> int:
@@ -219,8 +199,8 @@ class _Fit:
         going = [message for at, message in enumerate(self.history) if at not in kept]
         if not going:
             return 0
-        covers = covered(going)
-        return self._rule.units(summary_message(framed(self._prefix, roomiest_note(covers)), covers))
+        covers = rewrites.covered(going)
+        return self._rule.units(rewrites.summary_message(framed(self._prefix, roomiest_note(covers)), covers))
 
     def _common_size(self) -> int:
         """The size in tokens to which the largest results are cut, so that all is well below the window."""
@@ -241,7 +221,7 @@ class _Fit:
 
     def _clamped(self, positions: Iterable[int], tokens: int) -> dict[int, Substitute]:
         large = [at for at in positions if self._rule.tokens(self.units[at]) > tokens]
-        return clamp(((at, self.history[at]) for at in large), tokens, self._rule, self._trigger)
+        return rewrites.clamp(((at, self.history[at]) for at in large), tokens, self._rule, self._trigger)
 
     def _replace(self, substitutes: Mapping[int, Substitute]) -> None:
         for at, substitute in substitutes.items():
@@ -254,11 +234,11 @@ class _Fit:
         if request is None or not self._trigger.keeps_substitutes:
             return
         group = next(each for each in self._groups if request in each.positions)
-        fields = words_alone(self.history[request])
+        fields = chat.words_alone(self.history[request])
         held = any(self._trigger.holds(self.history[at]) for at in group.positions)
         if fields is None or group.pending or held:
             return
-        message = read_substitute(self.history[request], fields, WORDS)
+        message = chat.read_substitute(self.history[request], fields, WORDS)
         self._fixed.difference_update(group.positions)
         self._fixed.add(request)
         self._replace({request: Substitute(self.history[request], message)})
@@ -290,14 +270,14 @@ class _Fit:
             kept = kept.difference(loose.pop())
         return kept
 
-    def _summary(self, selection: Selection, kept: set[int]) -> str:
+    def _summary(self, selection: rewrites.Selection, kept: set[int]) -> str:
         """The mechanical summary, with as much detail as its share and the window allow."""
-        covers = covered(selection.discarded)
+        covers = rewrites.covered(selection.discarded)
         staying = sum(self.units[at] for at in kept)
         share = self.window * SUMMARY_EIGHTHS // 8
 
         def fits(text: str) -> bool:
-            units = self._rule.units(summary_message(framed(self._prefix, text), covers))
+            units = self._rule.units(rewrites.summary_message(framed(self._prefix, text), covers))
             return self._rule.tokens(units) <= share and self._rule.tokens(staying + units) <= self.window
 
         # First guess: four characters a token. `fits` decides.
@@ -338,7 +318,7 @@ class Emergency(Compactor):
         *,
         estimator: str | TokenRule = "blocks",
         summary_prefix: str = SUMMARY_PREFIX,
-        request_rule: RequestRule = is_request,
+        request_rule: chat.RequestRule = chat.is_request,
         task: bool = False,
     ) -> None:
         if context_window is not None:
@@ -360,7 +340,7 @@ class Emergency(Compactor):
         return self._token_rule
 
     @property
-    def request_rule(self) -> RequestRule:
+    def request_rule(self) -> chat.RequestRule:
         """The rule that decides which texts beside tool results are requests."""
         return self._request_rule
 
@@ -421,7 +401,7 @@ class Lighten(Emergency):
     def flow(self, history: Sequence[Message], trigger: Trigger) -> Flow[Compaction | Skip]:
         """Takes bodies out, the largest first. It yields no request."""
         yield from ()
-        read, found = as_history(history), dict[int, Substitute]()
+        read, found = chat.as_history(history), dict[int, Substitute]()
         sizes = list(map(message_bytes, read))
         newest = read.outline.requests[-1] if read.outline.in_flight else len(sizes)
         left = sum(sizes)
@@ -431,11 +411,15 @@ class Lighten(Emergency):
                 break
             if message.said is not None or message.provenance not in SAID or trigger.holds(message):
                 continue
-            fields = without_bodies(message, _BODY)
-            lighter = None if fields is None else read_substitute(message, fields, LIGHT)
+            fields = chat.without_bodies(message, _BODY)
+            lighter = None if fields is None else chat.read_substitute(message, fields, LIGHT)
             if lighter is None:
                 tokens = max(LEAST_RESULT, self._token_rule.count([message]) // 8)
-                lighter = clamp_result(message, tokens, self._token_rule, trigger.reader)
+                lighter = rewrites.clamp_result(message, tokens, self._token_rule, trigger.reader)
             if lighter is not None and (saved := sizes[at] - message_bytes(lighter)) > len(_BODY):
                 found[at], left = Substitute(message, lighter), left - saved
-        return clamped_alone(history, found) if found else Skip("nothing_to_discard", "no body can leave")
+        return (
+            rewrites.clamped_alone(history, found)
+            if found
+            else Skip("nothing_to_discard", "no body can leave")
+        )

@@ -15,18 +15,9 @@ from datetime import datetime
 from functools import partial
 from typing import Any, Final, Literal
 
-from siltstone import knowledge
+from siltstone import errors, knowledge
 from siltstone.compaction.base import CompactionError, Compactor
 from siltstone.documented import tokens
-from siltstone.errors import (
-    ConfigError,
-    ModelError,
-    ReadOnlyStoreError,
-    SiltstoneError,
-    StoreConflictError,
-    StoreError,
-    refuse,
-)
 from siltstone.events import ExtractionFailed, FactsUpdated
 from siltstone.hooks import notify, watch_operation
 from siltstone.knowledge.extract import PIECE, is_enough, spoken_text
@@ -37,20 +28,11 @@ from siltstone.memory.entry import ForgetCriteria, ForgetReport, SearchHit, Sear
 from siltstone.memory.log import Derived
 from siltstone.messages import Message
 from siltstone.messages.results import names_own_tool
+from siltstone.session import state as views
 from siltstone.session.archiving import write_anew, write_facts
 from siltstone.session.concurrency import Call
 from siltstone.session.core import SessionCore
 from siltstone.session.fact_state import TRIES, OnLine, Progress
-from siltstone.session.state import (
-    RangeSet,
-    SessionState,
-    all_derived,
-    content_of,
-    covered,
-    line_of,
-    minus,
-    union,
-)
 from siltstone.tools.memory import SAVE_NAME as MEMORY_SAVE, read_memory
 
 _log = logging.getLogger("siltstone")
@@ -70,7 +52,7 @@ class _Batch:
     """Messages to read, all sequence numbers that they cover, and the time of each in milliseconds."""
 
     messages: Sequence[Message]
-    read: RangeSet
+    read: views.RangeSet
     said_at: dict[int, int]
 
 
@@ -84,7 +66,7 @@ def learn_patterns(core: SessionCore, *, schedules: bool = True) -> None:
     learn_results(core)
     try:
         _learn_patterns(core, schedules)
-    except StoreError as error:
+    except errors.StoreError as error:
         _log.exception("what session %r has discarded was not read for facts", core.session_id)
         notify(core.hooks, ExtractionFailed(core.session_id, str(error), will_retry=True))
 
@@ -100,13 +82,15 @@ def learn_results(core: SessionCore) -> None:
     if not places:
         return
     try:
-        if not (unread := minus(union(places), knowing.progress.patterns)):
+        if not (unread := views.minus(views.union(places), knowing.progress.patterns)):
             return
         batch = _batch(core, unread)
         called = {part.call_id: part.name for _, part in parts if part.kind == "tool_call"}
         facts = _stamped(core, _facts_of(core, batch, called), batch)
-        _learned(core, facts, "patterns", lambda done: replace(done, patterns=union(done.patterns, unread)))
-    except StoreError:
+        _learned(
+            core, facts, "patterns", lambda done: replace(done, patterns=views.union(done.patterns, unread))
+        )
+    except errors.StoreError:
         _log.exception("the results in session %r become facts when they leave its view", core.session_id)
 
 
@@ -123,7 +107,7 @@ def learn_standing(core: SessionCore, least: int = 2) -> None:
         return
     begun, knowing.wishes_to = knowing.wishes_to, state.end
     newest = [item.message for item in state.view.items(max(0, len(state.view) - _NEWEST))]
-    said = union(
+    said = views.union(
         (each.seq, each.seq + 1) for each in newest if each.seq >= begun and knowledge.has_wish(each)
     )
     if not said:
@@ -133,7 +117,7 @@ def learn_standing(core: SessionCore, least: int = 2) -> None:
         wishes = [fact for fact in _pattern_facts(core, batch) if knowledge.STANDING in fact.tags]
         if wishes:
             _learned(core, _stamped(core, wishes, batch), "patterns", lambda progress: progress)
-    except StoreError as error:
+    except errors.StoreError as error:
         _log.warning("the wishes in session %r are learned when they leave it: %s", core.session_id, error)
 
 
@@ -192,18 +176,18 @@ def extraction(core: SessionCore) -> Steps[knowledge.Learned]:
 def check_due(core: SessionCore) -> None:
     """Notes whether there are messages for a model to read, when a session is opened."""
     if core.knowing.is_learning and core.knowing.config.knowledge_extraction:
-        core.knowing.is_due = bool(minus(_discarded(core), core.knowing.progress.model))
+        core.knowing.is_due = bool(views.minus(_discarded(core), core.knowing.progress.model))
 
 
-def known(core: SessionCore, state: SessionState | None = None) -> OnLine:
+def known(core: SessionCore, state: views.SessionState | None = None) -> OnLine:
     """The facts that are known on the current line, or on the line of *state*.
 
     All messages after the newest compaction are on the line, also later ones.
     """
     state = core.follow() if state is None else state
-    content = content_of(state.head)
+    content = views.content_of(state.head)
     at = (None if state.head is None else state.head.compaction_id, state.version.redactions)
-    return core.knowing.on_line(at, lambda: line_of(core.rows, content, MAX_INTEGER))
+    return core.knowing.on_line(at, lambda: views.line_of(core.rows, content, MAX_INTEGER))
 
 
 def find(
@@ -220,9 +204,9 @@ def find(
 ) -> list[knowledge.Fact]:
     """The facts that match *query*, best first; without a query, the newest facts first."""
     if type(limit) is not int or limit < 0:
-        refuse("limit", "an integer >= 0", limit)
+        errors.refuse("limit", "an integer >= 0", limit)
     if query is not None and not isinstance(query, str):
-        refuse("query", "a text or None", query)
+        errors.refuse("query", "a text or None", query)
     store = known(core)
     moment = core.milliseconds() if as_of is None else milliseconds(as_of)
     asked = query is not None and query.strip() != "" and not everything
@@ -301,7 +285,7 @@ def save(
     """Saves *content* as a fact, at once. If an equal fact holds already, returns that one instead."""
     core.check_open()
     if not isinstance(content, str):
-        refuse("text", "a sentence such as 'Ann prefers short answers'", content)
+        errors.refuse("text", "a sentence such as 'Ann prefers short answers'", content)
     stamp = core.milliseconds()
     text = core.redact_text(content)
     fact = knowledge.new_fact(
@@ -319,7 +303,7 @@ def save(
     if importance is not None:
         is_number = isinstance(importance, int | float) and not isinstance(importance, bool)
         if not is_number or not 0 <= importance <= 1:
-            refuse("importance", "a number from 0 to 1", importance)
+            errors.refuse("importance", "a number from 0 to 1", importance)
         fact = replace(fact, importance=float(importance))
     with core.knowing.facts.lock:
         folded = fact.content.lower()
@@ -347,7 +331,7 @@ def save_called(core: SessionCore, called: Sequence[ToolCall]) -> None:
         try:
             memory = read_memory(call.arguments)
             save(core, memory.content, memory.memory_type, importance=memory.importance, source=memory.source)
-        except (SiltstoneError, OSError) as error:
+        except (errors.SiltstoneError, OSError) as error:
             failures, reason = failures + 1, str(error)
             _log.warning("a memory of session %r was not saved: %s", core.session_id, error)
     if failures:
@@ -398,9 +382,13 @@ def record_denial(
     given = {"tool": tool, "arguments": arguments, "reason": reason, "goal": goal}
     for name, value in given.items():
         if not isinstance(value, str):
-            raise ConfigError(f"{name} of a denial must be a text, got {value!r}", field=name, value=value)
+            raise errors.ConfigError(
+                f"{name} of a denial must be a text, got {value!r}", field=name, value=value
+            )
     if not tool.strip():
-        raise ConfigError(f"tool of a denial must not be blank, got {tool!r}", field="tool", value=tool)
+        raise errors.ConfigError(
+            f"tool of a denial must not be blank, got {tool!r}", field="tool", value=tool
+        )
     if call.answer is None:
         correction = knowledge.correction_of(
             **{name: core.redact_text(value) for name, value in given.items()}
@@ -420,7 +408,7 @@ def rules(core: SessionCore) -> tuple[tuple[knowledge.Rule, ...], str]:
     kept = facts.rules()
     try:
         distiller = _distiller(core, kept)
-    except ConfigError:  # the stored rules are damaged: they are made again from corrections and facts
+    except errors.ConfigError:  # the stored rules are damaged: they are made again from corrections and facts
         distiller = _distiller(core, {})
     stamp = core.milliseconds()
     every = known(core).facts()
@@ -431,9 +419,9 @@ def rules(core: SessionCore) -> tuple[tuple[knowledge.Rule, ...], str]:
     if distiller.kept != kept and (kept or made):
         try:
             facts.put_rules(distiller.kept)
-        except ReadOnlyStoreError:
+        except errors.ReadOnlyStoreError:
             pass  # a reader cannot store the rules: the next call makes them again
-        except StoreError:
+        except errors.StoreError:
             _log.warning("the rules of session %r were made, and could not be kept", core.session_id)
     return made, distiller.addendum()
 
@@ -442,7 +430,7 @@ def forget_progress(core: SessionCore, before: Sequence[knowledge.Fact]) -> None
     """Marks the messages behind forgotten facts as unread. *before* are the facts before the forgetting."""
     left = {fact.id for fact in core.knowing.facts.facts()}
     own = [fact for fact in before if fact.id not in left and fact.session_id == core.session_id]
-    places = union(*(fact.source_ranges for fact in own))
+    places = views.union(*(fact.source_ranges for fact in own))
     if places:
         core.knowing.facts.put_all((), core.knowing.progress.without(places).kept)
         check_due(core)
@@ -452,17 +440,17 @@ def _learn_patterns(core: SessionCore, schedules: bool) -> None:
     config, progress = core.knowing.config, core.knowing.progress
     discarded = _discarded(core)
     reads = config.patterns or config.tool_facts or not config.knowledge_extraction
-    unread = minus(discarded, progress.patterns) if reads else ()
+    unread = views.minus(discarded, progress.patterns) if reads else ()
     if unread:
         batch = _batch(core, unread, most=MOST)
         model = progress.model
         if not config.knowledge_extraction:  # a later session with a model need not read all old messages
-            model = union(model, batch.read)
-        progress = replace(progress, patterns=union(progress.patterns, batch.read), model=model)
+            model = views.union(model, batch.read)
+        progress = replace(progress, patterns=views.union(progress.patterns, batch.read), model=model)
         facts = _stamped(core, _facts_of(core, batch, {}), batch)
         _learned(core, facts, "patterns", partial(_passed, progress))
     if schedules:
-        core.knowing.is_due = config.knowledge_extraction and bool(minus(discarded, progress.model))
+        core.knowing.is_due = config.knowledge_extraction and bool(views.minus(discarded, progress.model))
 
 
 def _learned(
@@ -496,13 +484,15 @@ def _after(batch: _Batch, progress: Progress, *, will_retry: bool) -> Progress:
     """The progress of the model after *batch*."""
     if will_retry:
         return replace(progress, tries=progress.tries + 1)
-    return replace(progress, model=union(progress.model, batch.read), tries=0)
+    return replace(progress, model=views.union(progress.model, batch.read), tries=0)
 
 
 def _passed(read: Progress, progress: Progress) -> Progress:
     """*progress* and the progress *read* together."""
     return replace(
-        progress, patterns=union(progress.patterns, read.patterns), model=union(progress.model, read.model)
+        progress,
+        patterns=views.union(progress.patterns, read.patterns),
+        model=views.union(progress.model, read.model),
     )
 
 
@@ -517,22 +507,22 @@ def _tell_failures(core: SessionCore, found: knowledge.Extraction, *, will_retry
         )
 
 
-def _discarded(core: SessionCore) -> RangeSet:
+def _discarded(core: SessionCore) -> views.RangeSet:
     """The messages that left the view, and the messages that requests left out."""
     state = core.follow()
     covers = () if state.head is None else state.head.compaction.covers
-    return union(covers, core.requests.aside(state.version.redactions))
+    return views.union(covers, core.requests.aside(state.version.redactions))
 
 
 def _next(core: SessionCore, progress: Progress) -> _Batch | None:
     """The messages that a model reads next; None if they are too few for a call."""
-    batch = _batch(core, minus(_discarded(core), progress.model), characters=BATCH)
+    batch = _batch(core, views.minus(_discarded(core), progress.model), characters=BATCH)
     spoken = [(message, text) for message in batch.messages if (text := spoken_text(message))]
     return batch if is_enough(spoken) else None
 
 
 def _batch(
-    core: SessionCore, spans: RangeSet, *, most: int | None = None, characters: int | None = None
+    core: SessionCore, spans: views.RangeSet, *, most: int | None = None, characters: int | None = None
 ) -> _Batch:
     messages: list[Message] = []
     said_at: dict[int, int] = {}
@@ -544,10 +534,10 @@ def _batch(
         if message.provenance != "placeholder":
             messages.append(message)
             length += len(spoken_text(message))
-    return _Batch(messages, union((seq, seq + 1) for seq in said_at), said_at)
+    return _Batch(messages, views.union((seq, seq + 1) for seq in said_at), said_at)
 
 
-def _messages(core: SessionCore, spans: RangeSet) -> Iterator[tuple[Message, int]]:
+def _messages(core: SessionCore, spans: views.RangeSet) -> Iterator[tuple[Message, int]]:
     """The messages of the log in *spans*, in order, each with its time in milliseconds. Read on demand."""
     for start, end in spans:
         for first in range(start, end, 500):
@@ -649,14 +639,14 @@ def forgetting(core: SessionCore, criteria: ForgetCriteria) -> Steps[ForgetRepor
     return report
 
 
-def unwritten(core: SessionCore, policy: Compactor, state: SessionState) -> list[Derived]:
+def unwritten(core: SessionCore, policy: Compactor, state: views.SessionState) -> list[Derived]:
     """The forgotten summaries in view that *policy* can write again; of a chronicle, its checkpoints too."""
     if policy.resummarize((), None, None) is None:
         return []
     found = core.rows.derived([item.derived_id for item in state.view if item.derived_id is not None])
     if policy.keeps_checkpoints and any(each.redacted for each in found):
         once = {piece for row in core.rows.compactions() for piece in row.compaction.view}
-        found = [each for each in all_derived(core.rows) if each.derived_id not in once] + found
+        found = [each for each in views.all_derived(core.rows) if each.derived_id not in once] + found
     return [each for each in found if each.redacted and each.kind == "summary"]
 
 
@@ -669,13 +659,13 @@ def rewriting(core: SessionCore, policy: Compactor, summaries: Sequence[Derived]
 
     redactions, texts, paid = core.follow().version.redactions, list[tuple[int, str]](), list[UsageRecord]()
     for summary in summaries:
-        left = covered(core.rows, summary.covers)
+        left = views.covered(core.rows, summary.covers)
         writing = policy.resummarize(left, core.context_window, calls) if left else None
         if writing is None:
             continue
         try:
             content, usage = yield from relayed(writing, partial(answered, policy.token_rule))
-        except (CompactionError, ModelError) as error:
+        except (CompactionError, errors.ModelError) as error:
             paid += getattr(error, "usage", ())
             _log.warning("a summary of session %r stays forgotten: %s", core.session_id, error)
         else:
@@ -683,7 +673,7 @@ def rewriting(core: SessionCore, policy: Compactor, summaries: Sequence[Derived]
             texts.append((summary.derived_id, content))
     yield Landing()
     core.charge(paid)
-    with suppress(StoreConflictError):  # another worker was faster
+    with suppress(errors.StoreConflictError):  # another worker was faster
         for number, (derived_id, content) in enumerate(texts):
             version = core.follow().version
             if version.redactions == redactions + number:  # else the model may have read what is forgotten

@@ -13,30 +13,11 @@ from operator import attrgetter, itemgetter
 from pathlib import Path
 from typing import Any, Final, Protocol, runtime_checkable
 
+from siltstone import errors
+from siltstone.archive import records as archived
 from siltstone.archive.files import write_vectors
-from siltstone.archive.records import (
-    FORMAT,
-    Loaded,
-    Record,
-    Segment,
-    of_entry,
-    read_everything,
-    read_knowledge,
-    read_segments,
-    write_everything,
-    write_knowledge,
-    write_segments,
-)
 from siltstone.documented import DIMENSION, hash_vector
 from siltstone.engine import Outcome
-from siltstone.errors import (
-    ConfigError,
-    InvalidEntryError,
-    SiltstoneError,
-    StoreCorruptError,
-    StoreError,
-    refuse,
-)
 from siltstone.knowledge import KINDS, FactRows, StoredFacts, fact_of, learn
 from siltstone.llm import Steps
 from siltstone.memory import log as logs
@@ -85,7 +66,7 @@ class Imported:
     skipped: int = 0
 
 
-def records_of(store: Store, session_id: str) -> Iterator[Record]:
+def records_of(store: Store, session_id: str) -> Iterator[archived.Record]:
     """All records of a session, read one by one on demand.
 
     The order is: the messages; the compactions that lead to the current view, each followed by the entries
@@ -94,13 +75,13 @@ def records_of(store: Store, session_id: str) -> Iterator[Record]:
     """
     log = store.open_log(session_id)
     state = log.state()
-    yield Record("session", session_id, {"namespace": state.namespace, "clock": state.clock})
+    yield archived.Record("session", session_id, {"namespace": state.namespace, "clock": state.clock})
     for row in rows_of(log, 0, state.next_seq):
-        yield Record("message", session_id, dict(zip(_MESSAGE, _of_message(row), strict=True)))
+        yield archived.Record("message", session_id, dict(zip(_MESSAGE, _of_message(row), strict=True)))
     told: set[int] = set()
     before: RangeSet = ()
     for made in reversed(list(logs.ancestors(log, state.head))):
-        yield Record("compaction", session_id, _compaction_body(log, made))
+        yield archived.Record("compaction", session_id, _compaction_body(log, made))
         covers = union(made.compaction.covers)
         for span in minus(covers, before):
             for entry in entries_of(store, session_id, span):
@@ -108,36 +89,38 @@ def records_of(store: Store, session_id: str) -> Iterator[Record]:
                     told.add(entry.entry_id)
                     yield _entry_record(entry)
         before = covers
-    yield Record("end", session_id, {"of": "compactions"})
+    yield archived.Record("end", session_id, {"of": "compactions"})
     for entry in entries_of(store, session_id):
         if entry.entry_id not in told:
             yield _entry_record(entry)
     if isinstance(store, FactRows):
         for _, _, fact_state, key, text, *_ in store.facts(session_id):
             if fact_state not in _LEFT_OUT:
-                yield Record("known", session_id, {"state": fact_state, "key": key, "body": json.loads(text)})
+                yield archived.Record(
+                    "known", session_id, {"state": fact_state, "key": key, "body": json.loads(text)}
+                )
 
 
 def export_everything(store: Store, session_ids: Iterable[str], path: str | os.PathLike[str]) -> int:
     """Writes whole sessions to a file of siltstone's own format, atomically. Returns the number of lines."""
-    return write_everything(path, (each for name in session_ids for each in records_of(store, name)))
+    return archived.write_everything(path, (each for name in session_ids for each in records_of(store, name)))
 
 
 def export_segments(store: Store, session_ids: Iterable[str], path: str | os.PathLike[str]) -> int:
     """Writes the entries of the sessions as ``segments.jsonl``. Returns the number of entries."""
-    return write_segments(path, (each for name in session_ids for each in entries_of(store, name)))
+    return archived.write_segments(path, (each for name in session_ids for each in entries_of(store, name)))
 
 
 def export_knowledge(store: Store, session_ids: Iterable[str], path: str | os.PathLike[str]) -> int:
     """Writes the facts of the sessions as ``knowledge.jsonl``, without retracted facts."""
     facts = [fact for name in session_ids for fact in _facts(store, name).facts()]
-    return write_knowledge(path, facts)
+    return archived.write_knowledge(path, facts)
 
 
 def export_vectors(store: Store, session_ids: Iterable[str], path: str | os.PathLike[str]) -> int:
     """Writes ``vectors.bin``: the documented hashed vectors of the entries, by segment id."""
     entries = (each for name in session_ids for each in entries_of(store, name))
-    vectors = {of_entry(entry).id: hash_vector(entry.content) for entry in entries}
+    vectors = {archived.of_entry(entry).id: hash_vector(entry.content) for entry in entries}
     write_vectors(path, vectors, DIMENSION)
     return len(vectors)
 
@@ -152,7 +135,7 @@ def kind_of(path: str | os.PathLike[str]) -> str:
         return "transcript"
     if not isinstance(first, dict):
         return "transcript"
-    if first.get("format") == FORMAT:
+    if first.get("format") == archived.FORMAT:
         return "everything"
     if isinstance(first.get("sessionId"), str) and "content" in first:
         return "segments"
@@ -172,11 +155,11 @@ def import_everything(
         ConfigError: a session has messages already, or *session_id* was given for a file with several
             sessions. Nothing of that session was written; sessions before it stay.
     """
-    loaded: Loaded[Record] = read_everything(path)
+    loaded: archived.Loaded[archived.Record] = archived.read_everything(path)
     done = Imported()
     for name, records in groupby(loaded, key=lambda record: record.session_id):
         if session_id is not None and done.sessions:
-            raise ConfigError(
+            raise errors.ConfigError(
                 f"session_id names one session, and {os.fspath(path)} has several",
                 field="session_id",
                 value=session_id,
@@ -188,7 +171,7 @@ def import_everything(
     return done
 
 
-def write_session(store: Store, session_id: str, records: Iterable[Record]) -> Imported:
+def write_session(store: Store, session_id: str, records: Iterable[archived.Record]) -> Imported:
     """Writes *records* of one session, as from :func:`records_of`, to the new session *session_id*.
 
     No record is skipped: a copy is whole, or there is none. If the write breaks off, its rows are deleted, so
@@ -205,7 +188,7 @@ def write_session(store: Store, session_id: str, records: Iterable[Record]) -> I
     try:
         writing.run(records)
     except BaseException:
-        with suppress(StoreError):
+        with suppress(errors.StoreError):
             if not there.messages and not there.entries:
                 writing.take_back()
         raise
@@ -220,7 +203,7 @@ def import_segments(store: Store, path: str | os.PathLike[str], *, session_id: s
     again.
     """
     done = Imported()
-    loaded = read_segments(path)
+    loaded = archived.read_segments(path)
     known: dict[str, set[tuple[str, str]] | None] = {}  # None: no session can have that id
     waiting: dict[str, list[Entry]] = {}
     nameless = 0
@@ -253,7 +236,7 @@ def import_segments(store: Store, path: str | os.PathLike[str], *, session_id: s
 
 def import_knowledge(store: Store, path: str | os.PathLike[str], *, session_id: str) -> Imported:
     """Adds the facts of a file to *session_id*, with their ids. Facts that are there already stay."""
-    facts, skipped = read_knowledge(path)
+    facts, skipped = archived.read_knowledge(path)
     kept = _facts(store, session_id)
     known = {fact.id for fact in kept.facts()}
     new = [replace(fact, session_id=session_id) for fact in facts if fact.id not in known]
@@ -285,10 +268,10 @@ class _SessionImport:
         self._write_ids: set[int] = set()
         self._most_entries = 0  # those that the store has, and those of a write that may be interrupted
 
-    def run(self, records: Iterable[Record]) -> None:
+    def run(self, records: Iterable[archived.Record]) -> None:
         state = self._log.state()
         if state.next_seq:
-            raise ConfigError(
+            raise errors.ConfigError(
                 f"the store has messages of session {self._session!r} already: import it under another id",
                 field="session_id",
                 value=self._session,
@@ -298,11 +281,11 @@ class _SessionImport:
         for record in records:
             try:
                 self._take(record)
-            except (KeyError, TypeError, ValueError, AttributeError, SiltstoneError) as error:
-                if isinstance(error, SiltstoneError) and not isinstance(error, ConfigError):
+            except (KeyError, TypeError, ValueError, AttributeError, errors.SiltstoneError) as error:
+                if isinstance(error, errors.SiltstoneError) and not isinstance(error, errors.ConfigError):
                     raise
                 if not self._skips:
-                    raise StoreCorruptError(
+                    raise errors.StoreCorruptError(
                         f"a record {record.kind!r} of session {record.session_id!r} cannot be copied: "
                         f"{type(error).__name__}: {error}"
                     ) from error
@@ -329,7 +312,7 @@ class _SessionImport:
         self._write_ids.add(write_id)
         return write_id
 
-    def _take(self, record: Record) -> None:
+    def _take(self, record: archived.Record) -> None:
         body = record.body
         match record.kind:
             case "session":
@@ -444,11 +427,11 @@ def _texts(store: Store, session_id: str) -> set[tuple[str, str]] | None:
     """Roles and texts of the session's entries; None where no session can have that id."""
     try:
         return {(each.role, each.content) for each in entries_of(store, session_id)}
-    except InvalidEntryError:
+    except errors.InvalidEntryError:
         return None
 
 
-def _entry_record(entry: StoredEntry) -> Record:
+def _entry_record(entry: StoredEntry) -> archived.Record:
     body = asdict(entry)
     del body["session_id"]
     body["created_at"] = entry.created_at.isoformat()
@@ -457,7 +440,7 @@ def _entry_record(entry: StoredEntry) -> Record:
         del body["expires_at"]
     else:
         body["expires_at"] = entry.expires_at.isoformat()
-    return Record("entry", entry.session_id, body)
+    return archived.Record("entry", entry.session_id, body)
 
 
 def _entry_from(body: Any) -> Entry:
@@ -468,18 +451,18 @@ def _entry_from(body: Any) -> Entry:
     entry = Entry(body["content"], (start, end), body["role"], body["name"], body["kind"], created_at, ttl)
     try:
         new_entry(entry)
-    except InvalidEntryError as error:
+    except errors.InvalidEntryError as error:
         raise ValueError("an entry that no store takes") from error
     return entry
 
 
-def _entry_of(segment: Segment) -> Entry:
+def _entry_of(segment: archived.Segment) -> Entry:
     return Entry(segment.content, role=segment.role, created_at=segment.timestamp / 1000)
 
 
 def _facts(store: Store, session_id: str) -> StoredFacts:
     if not isinstance(store, FactRows):
-        raise ConfigError("the store keeps no facts", field="store", value=store)
+        raise errors.ConfigError("the store keeps no facts", field="store", value=store)
     return StoredFacts(store, session_id)
 
 
@@ -558,9 +541,9 @@ def forked(opened: Opened, session_id: str, prompt: str, *, is_async: bool) -> O
     core = opened.core
     core.check_open()
     if not isinstance(prompt, str):
-        refuse("prompt", "a text", prompt)
+        errors.refuse("prompt", "a text", prompt)
     if session_id == core.session_id:
-        raise ConfigError(
+        raise errors.ConfigError(
             f"session_id of a fork must be another one than {session_id!r}",
             field="session_id",
             value=session_id,
@@ -597,7 +580,7 @@ def fitted(opened: Opened, prompt: str) -> Steps[Outcome | None]:
     return (yield from compaction(core, policy, trigger, max(state.clock.boundary - 1, 0)))
 
 
-def _copied(core: SessionCore) -> Iterator[Record]:
+def _copied(core: SessionCore) -> Iterator[archived.Record]:
     """The records of the session, as if read from an exported file, without facts that a namespace shares."""
     for record in records_of(core.store, core.session_id):
         if record.kind in _AS_READ:
@@ -609,7 +592,7 @@ def _copied(core: SessionCore) -> Iterator[Record]:
 def _check_answered(core: SessionCore, view: Iterable[Any]) -> None:
     waiting = [group for group in groups(list(view)) if group.pending]
     if waiting:
-        raise ConfigError(
+        raise errors.ConfigError(
             f"session {core.session_id!r} has {len(waiting)} calls without a result: a fork would wait for "
             "them for ever; fork it when they are answered",
             field="session_id",

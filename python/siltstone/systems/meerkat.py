@@ -9,21 +9,7 @@ from itertools import islice
 from operator import sub
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
 
-from siltstone.compaction import checks
-from siltstone.compaction.base import (
-    BREAKER_ATTEMPTS,
-    Compaction,
-    CompactionContext,
-    CompactionError,
-    Configured,
-    Curator,
-    Reason,
-    Skip,
-    Substitute,
-    Trigger,
-    breaker_pauses,
-    check_shrunk,
-)
+from siltstone.compaction import base, checks
 from siltstone.compaction.prompts import PROMPT, SUMMARY_PREFIX, clip, framed
 from siltstone.compaction.rewrite import Selection, clamp, clamped_alone, covered, parted, rewrite, select
 from siltstone.compaction.without_model import mechanical_summary
@@ -126,7 +112,7 @@ class CompactionConfig:
     min_summary_tokens: int = 16
     on_model_failure: Literal["fail", "fallback_summary"] = "fallback_summary"
     on_summarizer_overflow: Literal["mechanical", "fail"] = "mechanical"
-    curator: Curator | None = None
+    curator: base.Curator | None = None
     prefix_preserving: bool = False
     trigger_fraction: float | None = None
     max_messages: int | None = None
@@ -208,7 +194,7 @@ _OF_TOKENS = frozenset({"history_tokens", "fraction", "input_tokens", "forecast"
 SUSPECT_FROM = 1_000  # discarded tokens: a short summary of fewer is not suspect
 
 
-class ThresholdCompactor(Configured[CompactionConfig]):
+class ThresholdCompactor(base.Configured[CompactionConfig]):
     """Replaces old turns by one summary when the history has reached a threshold.
 
     Args:
@@ -232,7 +218,7 @@ class ThresholdCompactor(Configured[CompactionConfig]):
         """The rule of the configuration that decides which text beside tool results is a request."""
         return self.config.request_rule
 
-    def should_compact(self, context: CompactionContext) -> Trigger | None:
+    def should_compact(self, context: base.CompactionContext) -> base.Trigger | None:
         """The trigger, if a compaction is due; never at boundary 0.
 
         A history or a request at or over its own threshold overrides the spacing of attempts. The provider's
@@ -248,8 +234,8 @@ class ThresholdCompactor(Configured[CompactionConfig]):
         trigger = self._fired(context)
         if trigger is None:
             return None
-        if context.low_yield_attempts >= BREAKER_ATTEMPTS:
-            pauses = breaker_pauses(context)
+        if context.low_yield_attempts >= base.BREAKER_ATTEMPTS:
+            pauses = base.breaker_pauses(context)
             if pauses and self.config.on_model_failure == "fail":
                 return None
             trigger = replace(trigger, model_calls=0 if pauses else 1)
@@ -260,7 +246,7 @@ class ThresholdCompactor(Configured[CompactionConfig]):
             return None
         return trigger
 
-    def flow(self, history: Sequence[Message], trigger: Trigger) -> Flow[Compaction | Skip]:
+    def flow(self, history: Sequence[Message], trigger: base.Trigger) -> Flow[base.Compaction | base.Skip]:
         """Asks for a summary of the discarded messages, in one or more requests, and replaces them by it.
 
         Raises:
@@ -277,16 +263,16 @@ class ThresholdCompactor(Configured[CompactionConfig]):
             from siltstone.compaction.emergency import Lighten  # few requests have too many bytes
 
             lighter = yield from Lighten(most_bytes * 3 // 5, self.token_rule).flow(history, trigger)
-            left = () if isinstance(lighter, Skip) else lighter.messages
+            left = () if isinstance(lighter, base.Skip) else lighter.messages
             if left and request_bytes(sum(map(message_bytes, left))) < most_bytes * 4 // 5:
                 return lighter
         selection = self._summaries(history) if trigger.fold else self._select(history, trigger, substitutes)
         if trigger.fold and not selection.discarded:
-            return Skip("nothing_to_discard", f"there is no summary among {len(history)} messages")
+            return base.Skip("nothing_to_discard", f"there is no summary among {len(history)} messages")
         if not trigger.fold and not selection.is_worthwhile:
             if substitutes:
                 return clamped_alone(history, substitutes)
-            return Skip("nothing_to_discard", f"all {len(history)} messages are to be retained")
+            return base.Skip("nothing_to_discard", f"all {len(history)} messages are to be retained")
         brief = self._brief(history, trigger)
         config = self.config
         calls = Calls(config, trigger.model_calls, last_resort=config.on_model_failure != "fail")
@@ -316,7 +302,7 @@ class ThresholdCompactor(Configured[CompactionConfig]):
         compaction = replace(compaction, requests_left=self._requests_left(selection))
         if trigger.fold:
             return compaction
-        check_shrunk(self.token_rule, history, compaction, self.config.min_reduction)
+        base.check_shrunk(self.token_rule, history, compaction, self.config.min_reduction)
         return compaction
 
     def resummarize(
@@ -329,7 +315,7 @@ class ThresholdCompactor(Configured[CompactionConfig]):
         """
         from siltstone.compaction.summarise import Calls, SummarizerOverflow, summarise
 
-        brief = self._brief(messages, Trigger("manual", context_window=context_window))
+        brief = self._brief(messages, base.Trigger("manual", context_window=context_window))
         calls = Calls(self.config, model_calls, last_resort=self.config.on_model_failure != "fail")
         try:
             summary = yield from summarise(messages, replace(brief, live=None), calls)
@@ -337,7 +323,7 @@ class ThresholdCompactor(Configured[CompactionConfig]):
             raise calls.too_large(error) from error.__cause__
         return framed(brief.summary_prefix, summary), tuple(calls.usage)
 
-    def _brief(self, history: Sequence[Message], trigger: Trigger) -> Brief:
+    def _brief(self, history: Sequence[Message], trigger: base.Trigger) -> Brief:
         from siltstone.compaction.summarise import Brief
 
         return Brief(
@@ -400,7 +386,7 @@ class ThresholdCompactor(Configured[CompactionConfig]):
             value=self.config.auto_compact_threshold,
         )
 
-    def _fired(self, context: CompactionContext) -> Trigger | None:
+    def _fired(self, context: base.CompactionContext) -> base.Trigger | None:
         window = context.context_window
         threshold = self.config.effective_threshold(window, context.recall_tokens)
         if window is not None and threshold > window:  # of a window that became smaller meanwhile
@@ -411,7 +397,7 @@ class ThresholdCompactor(Configured[CompactionConfig]):
         figures = {"input_tokens": context.last_input_tokens, "forecast": context.forecast_tokens}
         return context.trigger(reason, "compact", figures.get(reason, context.tokens), threshold)
 
-    def _reason(self, context: CompactionContext, threshold: int) -> Reason | None:
+    def _reason(self, context: base.CompactionContext, threshold: int) -> base.Reason | None:
         """The reason of the most important crossed threshold; None if none was crossed."""
         byte_cap, most_messages = self._most_bytes(context), self.config.max_messages
         if context.tokens >= threshold:
@@ -427,17 +413,17 @@ class ThresholdCompactor(Configured[CompactionConfig]):
             return "count"
         return None
 
-    def _most_bytes(self, known: CompactionContext | Trigger) -> int | None:
+    def _most_bytes(self, known: base.CompactionContext | base.Trigger) -> int | None:
         most = self.config.max_request_bytes
         return known.max_request_bytes if most == AUTO else most
 
-    def _guard_holds(self, context: CompactionContext) -> bool:
+    def _guard_holds(self, context: base.CompactionContext) -> bool:
         """Whether the last compaction, or the last attempt, was too few boundaries ago."""
         ends = context.last_compaction_boundary, context.last_attempt_boundary
         last = max((at for at in ends if at is not None), default=None)
         return last is not None and context.boundary - last < self.config.min_turns_between_compactions
 
-    def _clamped(self, history: Sequence[Message], trigger: Trigger) -> dict[int, Substitute]:
+    def _clamped(self, history: Sequence[Message], trigger: base.Trigger) -> dict[int, base.Substitute]:
         """The substitutes for results that are too large, by position."""
         most = self.config.result_tokens(self._threshold(trigger))
         if most is None:
@@ -453,7 +439,7 @@ class ThresholdCompactor(Configured[CompactionConfig]):
         large = ((at, history[at]) for at, size in enumerate(sizes) if size >= by_size[first])
         return clamp(large, most, rule, trigger)
 
-    def _is_enough(self, substitutes: Mapping[int, Substitute], trigger: Trigger) -> bool:
+    def _is_enough(self, substitutes: Mapping[int, base.Substitute], trigger: base.Trigger) -> bool:
         """Whether the history is well below its threshold again once large results are cut."""
         if trigger.reason not in _OF_TOKENS:
             return False
@@ -461,12 +447,12 @@ class ThresholdCompactor(Configured[CompactionConfig]):
         reclaimed = sum(count([each.original]) - count([each.message]) for each in substitutes.values())
         return trigger.tokens - reclaimed <= self._threshold(trigger) * 4 // 5
 
-    def _threshold(self, trigger: Trigger) -> int:
+    def _threshold(self, trigger: base.Trigger) -> int:
         window, recall_tokens = trigger.context_window, trigger.recall_tokens
         return trigger.threshold or self.config.effective_threshold(window, recall_tokens)
 
     def _select(
-        self, history: Sequence[Message], trigger: Trigger, substitutes: Mapping[int, Substitute]
+        self, history: Sequence[Message], trigger: base.Trigger, substitutes: Mapping[int, base.Substitute]
     ) -> Selection:
         threshold = self._threshold(trigger)
         room = max(1, threshold - trigger.reserved_tokens)
@@ -505,7 +491,7 @@ class ThresholdCompactor(Configured[CompactionConfig]):
         return sum(opens_turn(message, self.config.request_rule) for message in selection.discarded)
 
 
-def _curated(curator: Curator, selection: Selection, cap: int) -> Flow[str]:
+def _curated(curator: base.Curator, selection: Selection, cap: int) -> Flow[str]:
     """The curator's summary. It is requested like a model's, so that a dry run need not call the curator."""
 
     def write(_: CompletionRequest) -> str:
@@ -523,13 +509,13 @@ def _curated(curator: Curator, selection: Selection, cap: int) -> Flow[str]:
     except ModelError as error:
         error_class = getattr(error, "error_class", type(error).__name__)
         cause = error.__cause__ or error
-        raise CompactionError(str(error), reason="curator_failed", error_class=error_class) from cause
+        raise base.CompactionError(str(error), reason="curator_failed", error_class=error_class) from cause
     if not completion.text.strip():
-        raise CompactionError("the curator's summary is empty", reason="empty_summary")
+        raise base.CompactionError("the curator's summary is empty", reason="empty_summary")
     return completion.text.strip()
 
 
-def _originals(selection: Selection, trigger: Trigger) -> Sequence[Message]:
+def _originals(selection: Selection, trigger: base.Trigger) -> Sequence[Message]:
     """The messages behind the summaries of *selection*; the summaries, if the caller cannot read these."""
     return selection.told if trigger.originals is None else trigger.originals(covered(selection.discarded))
 

@@ -7,19 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from siltstone.compaction import checks
-from siltstone.compaction.base import (
-    Checkpoint,
-    Compaction,
-    CompactionContext,
-    CompactionError,
-    Configured,
-    Skip,
-    State,
-    Trigger,
-    breaker_pauses,
-    check_shrunk,
-)
+from siltstone.compaction import base, checks
 from siltstone.compaction.checks import reached_at, share_of
 from siltstone.compaction.prompts import framed
 from siltstone.compaction.rewrite import covered, joined, kept_apart, layered
@@ -27,25 +15,9 @@ from siltstone.compaction.summarise import Calls
 from siltstone.errors import ConfigError
 from siltstone.llm import Flow
 from siltstone.messages import Message, summary_level
+from siltstone.systems.spacebot import config as configs, run as runs
 from siltstone.systems.spacebot.chronicle import LEAST_MATERIAL, ChronicleRun, checkpoints_of
-from siltstone.systems.spacebot.config import (
-    CHECKPOINT_NOTE,
-    CHECKPOINT_PROMPT,
-    FALLBACK_WINDOW,
-    META_NOTE,
-    SUMMARY_PROMPT,
-    TieredConfig,
-)
-from siltstone.systems.spacebot.run import (
-    EMERGENCY,
-    FORK,
-    ChronicleState,
-    Extract as Extract,
-    Layer,
-    Stack,
-    TieredRun,
-    chronicle_in,
-)
+from siltstone.systems.spacebot.run import Extract as Extract
 
 # Rolling tiered compaction: a summary replaces the oldest messages, and joins the stack of summaries.
 
@@ -63,19 +35,19 @@ class _Cut:
     turns_begun: int
 
 
-class RollingRun(TieredRun):
+class RollingRun(runs.TieredRun):
     """One run over a history whose summaries stack before its live messages."""
 
-    def __init__(self, policy: TieredCompactor, history: Sequence[Message], trigger: Trigger) -> None:
+    def __init__(self, policy: TieredCompactor, history: Sequence[Message], trigger: base.Trigger) -> None:
         super().__init__(policy, history, trigger)
-        self.stack = Stack.of(self.read, trigger, self.config.summary_heading)
+        self.stack = runs.Stack.of(self.read, trigger, self.config.summary_heading)
 
     def heading(self, numbers: tuple[int, int], turns: tuple[int, int]) -> str:
         """The first line of a summary."""
         number = f"{numbers[0]}-{numbers[1]}" if numbers[0] != numbers[1] else str(numbers[0])
         return self.config.summary_heading.format(n=number, first=turns[0], last=turns[1])
 
-    def summarised(self) -> Flow[Compaction | Skip]:
+    def summarised(self) -> Flow[base.Compaction | base.Skip]:
         """Replaces the oldest messages after the stack by a summary, which becomes the last of the stack."""
         config = self.config
         gentle = self.trigger.action == "background"
@@ -93,7 +65,7 @@ class RollingRun(TieredRun):
         yield from self.extracted(told)
         number = self.stack.number + 1
         covers = covered(selection.discarded)
-        layer = Layer(covers[0][0], (number, number), cut.turns)
+        layer = runs.Layer(covers[0][0], (number, number), cut.turns)
         made = self.message(framed(self.heading(layer.numbers, layer.turns), text), covers)
         stack = replace(self.stack, layers=(*self.stack.layers, layer), number=number, turns=cut.turns_begun)
         compaction = layered(
@@ -105,7 +77,7 @@ class RollingRun(TieredRun):
             usage=tuple(calls.usage),
             degraded=calls.degraded,
         )
-        check_shrunk(self.rule, self.history, compaction)
+        base.check_shrunk(self.rule, self.history, compaction)
         suspect = self.rule.count(told) >= SUSPECT[0] and self.rule.count_text(text) < SUSPECT[1]
         folded = yield from self._folded(cut, made, text, stack, calls)
         return replace(
@@ -115,7 +87,7 @@ class RollingRun(TieredRun):
             tool_calls=tuple(calls.tool_calls),
         )
 
-    def marked(self, end: int, marker: str) -> Compaction | Skip:
+    def marked(self, end: int, marker: str) -> base.Compaction | base.Skip:
         """Discards all before position *end*; *marker* tells the number of these messages."""
         cut = self._cut_at(end)
         selection = self.selection(cut.end)
@@ -126,10 +98,12 @@ class RollingRun(TieredRun):
         text = marker.format(n=count)
         made = self.message(text, covers)
         if self.rule.count(selection.discarded) <= self.rule.count([made]):
-            return Skip("nothing_to_discard", f"{count} messages are smaller than the line that would say so")
+            return base.Skip(
+                "nothing_to_discard", f"{count} messages are smaller than the line that would say so"
+            )
         stack = replace(
             self.stack,
-            layers=(*self.stack.layers, Layer(covers[0][0], turns=cut.turns)),
+            layers=(*self.stack.layers, runs.Layer(covers[0][0], turns=cut.turns)),
             turns=cut.turns_begun,
         )
         return layered(
@@ -141,15 +115,15 @@ class RollingRun(TieredRun):
             degraded=True,
         )
 
-    def folded_alone(self) -> Flow[Compaction | Skip]:
+    def folded_alone(self) -> Flow[base.Compaction | base.Skip]:
         """Replaces all summaries by one new summary of the first level; no other message leaves."""
         if not self.stack.positions:
-            return Skip("nothing_to_discard", f"there is no summary among {len(self.history)} messages")
+            return base.Skip("nothing_to_discard", f"there is no summary among {len(self.history)} messages")
         calls = self.calls()
         selection = kept_apart(
             self.history, self.read, set(range(len(self.history))) - set(self.folding(self.stack.positions))
         )
-        text = yield from self.written(self._sources(selection.discarded), calls, META_NOTE)
+        text = yield from self.written(self._sources(selection.discarded), calls, configs.META_NOTE)
         covers = covered(selection.discarded)
         layer = self._joined(self.stack.layers, covers[0][0])
         made = self.message(framed(self.heading(layer.numbers, layer.turns), text), covers)
@@ -165,15 +139,15 @@ class RollingRun(TieredRun):
         first = self.stack.turns + 1 if begun else max(1, self.stack.turns)
         return _Cut(end, (first, max(first, last)), last)
 
-    def _state(self, stack: Stack, end: int) -> dict[str, object]:
+    def _state(self, stack: runs.Stack, end: int) -> dict[str, object]:
         """The state to keep: the stack, and the chronicle of a session that had one."""
-        chronicle = chronicle_in(self.trigger.policy_state)
+        chronicle = runs.chronicle_in(self.trigger.policy_state)
         kept = stack.state(end=end)
         return kept if chronicle is None else {**kept, "chronicle": chronicle}
 
     def _folded(
-        self, cut: _Cut, made: Message, text: str, stack: Stack, calls: Calls
-    ) -> Flow[Compaction | None]:
+        self, cut: _Cut, made: Message, text: str, stack: runs.Stack, calls: Calls
+    ) -> Flow[base.Compaction | None]:
         """The same rewrite, with the oldest summaries folded into one because the stack is too large.
 
         None if the stack is not too large, if no model or no call is left, if the model failed, or if the
@@ -190,8 +164,8 @@ class RollingRun(TieredRun):
             return None  # a message that was pinned before lies among them, so the two ranges would overlap
         calls.last_resort = False  # lines selected of summaries would lose what these say
         try:
-            meta = yield from self.written(self._sources(gone), calls, META_NOTE)
-        except CompactionError as error:
+            meta = yield from self.written(self._sources(gone), calls, configs.META_NOTE)
+        except base.CompactionError as error:
             _log.warning("the summaries of a session could not be made one: %s", error)
             return None
         layer = self._joined(layers, covers[0][0])
@@ -253,11 +227,11 @@ class RollingRun(TieredRun):
         read += self.trigger.originals(joined((seq, seq + 1) for seq in unread))
         return sorted(read, key=lambda message: message.seq) or gone
 
-    def _joined(self, layers: Sequence[Layer], seq: int) -> Layer:
+    def _joined(self, layers: Sequence[runs.Layer], seq: int) -> runs.Layer:
         """The layer of the summary that replaces *layers*; it begins with message *seq*."""
         numbers = [number for layer in layers for number in layer.numbers if number]
         turns = [turn for layer in layers for turn in layer.turns if turn]
-        return Layer(
+        return runs.Layer(
             seq,
             (min(numbers, default=1), max(numbers, default=1)),
             (min(turns, default=1), max(turns, default=max(1, self.stack.turns))),
@@ -277,7 +251,7 @@ WRITTEN_LATER: Final = (
 )
 
 
-class TieredCompactor(Configured[TieredConfig]):
+class TieredCompactor(base.Configured[configs.TieredConfig]):
     """Watches the share of the window that is in use, and acts in three tiers.
 
     From 0.80 of the window the oldest 30 % of the messages are summarised, from 0.85 the oldest half. A
@@ -305,18 +279,18 @@ class TieredCompactor(Configured[TieredConfig]):
 
     def __init__(
         self,
-        config: TieredConfig | None = None,
+        config: configs.TieredConfig | None = None,
         *,
-        prompt: str = SUMMARY_PROMPT,
+        prompt: str = configs.SUMMARY_PROMPT,
         extract: Extract | None = None,
         tools: Sequence[Any] = (),
     ) -> None:
-        super().__init__(config or TieredConfig())
+        super().__init__(config or configs.TieredConfig())
         checks.text("prompt", prompt)
         if extract is not None and not callable(extract):
             checks.refuse("extract", "a callable that takes messages, or None", extract)
-        if self.keeps_checkpoints and prompt == SUMMARY_PROMPT:
-            prompt = CHECKPOINT_PROMPT
+        if self.keeps_checkpoints and prompt == configs.SUMMARY_PROMPT:
+            prompt = configs.CHECKPOINT_PROMPT
         self.prompt, self.extract, self.tools = prompt, extract, tuple(tools)
         self._told_of_window = False
 
@@ -345,7 +319,9 @@ class TieredCompactor(Configured[TieredConfig]):
         window = self.config.window(named)
         if named is None and self.config.context_window is None and not self._told_of_window:
             self._told_of_window = True
-            _log.warning("no context window was named; tiered compaction takes %d tokens", FALLBACK_WINDOW)
+            _log.warning(
+                "no context window was named; tiered compaction takes %d tokens", configs.FALLBACK_WINDOW
+            )
         return window
 
     def check_overhead(self, reserved_tokens: int, context_window: int | None) -> None:
@@ -365,7 +341,7 @@ class TieredCompactor(Configured[TieredConfig]):
                 value=self.config.background_threshold,
             )
 
-    def should_compact(self, context: CompactionContext) -> Trigger | None:
+    def should_compact(self, context: base.CompactionContext) -> base.Trigger | None:
         """The trigger of the highest tier that is reached; at any boundary.
 
         The tokens in use are the estimate of the history plus the reserved tokens, or the forecast from the
@@ -379,9 +355,9 @@ class TieredCompactor(Configured[TieredConfig]):
         action, threshold = tier or self._tier(window, tokens)
         if not action:
             return None
-        pauses = breaker_pauses(context)
+        pauses = base.breaker_pauses(context)
         fails = self.keeps_checkpoints or self.config.on_model_failure == "fail"
-        if action != EMERGENCY and (self._waits(context, threshold) or (pauses and fails)):
+        if action != runs.EMERGENCY and (self._waits(context, threshold) or (pauses and fails)):
             return None
         trigger = context.trigger("fraction", action, tokens, threshold)
         return replace(trigger, model_calls=0) if pauses else trigger
@@ -389,20 +365,22 @@ class TieredCompactor(Configured[TieredConfig]):
     def _tier(self, window: int, tokens: int) -> tuple[str, int]:
         """The highest tier that *tokens* reach, and its threshold in tokens; ``("", 0)`` below all tiers."""
         tier = self.config.tier(tokens, window)
-        if self.keeps_checkpoints and tier != EMERGENCY:
+        if self.keeps_checkpoints and tier != runs.EMERGENCY:
             tier = None
         return ("", 0) if tier is None else (tier, self.config.threshold(tier, window))
 
-    def _checkpoint_due(self, context: CompactionContext, window: int, tokens: int) -> tuple[str, int] | None:
+    def _checkpoint_due(
+        self, context: base.CompactionContext, window: int, tokens: int
+    ) -> tuple[str, int] | None:
         """The action and the threshold of a due checkpoint; None if none is due, or in an emergency.
 
         A checkpoint is due by the interval if that many messages or tokens came since the last one, and at
         least half of them are in finished turns, because a checkpoint ends with a turn.
         """
         config, settings = self.config, self.config.chronicle
-        if tokens >= config.threshold(EMERGENCY, window):
+        if tokens >= config.threshold(runs.EMERGENCY, window):
             return None
-        state = ChronicleState.read(context.policy_state) or ChronicleState()
+        state = runs.ChronicleState.read(context.policy_state) or runs.ChronicleState()
         end = context.next_seq or context.message_count - context.fixed_count
         turn = end if context.turn_start is None else context.turn_start
         pressure = self._first_threshold(window)
@@ -425,7 +403,9 @@ class TieredCompactor(Configured[TieredConfig]):
             return threshold
         return max(1, threshold - share_of(window, self.config.fork_reserve))
 
-    def fork_trigger(self, tokens: int, prompt_tokens: int, context_window: int | None) -> Trigger | None:
+    def fork_trigger(
+        self, tokens: int, prompt_tokens: int, context_window: int | None
+    ) -> base.Trigger | None:
         """The trigger of a fork's compaction before its first call; None if it fits.
 
         With ``"usage"`` half of the fork is summarised once, if it is above ``fork_usage_threshold`` of the
@@ -437,21 +417,21 @@ class TieredCompactor(Configured[TieredConfig]):
             most = share_of(window, config.fork_usage_threshold)
             if tokens + prompt_tokens <= most:
                 return None
-            return Trigger("manual", FORK, tokens, most, context_window=context_window)
+            return base.Trigger("manual", runs.FORK, tokens, most, context_window=context_window)
         budget = max(0, window - share_of(window, config.fork_reserve) - prompt_tokens)
         if tokens <= budget:
             return None
-        return Trigger("overflow", FORK, tokens, budget, context_window=context_window)
+        return base.Trigger("overflow", runs.FORK, tokens, budget, context_window=context_window)
 
-    def runs_in_background(self, trigger: Trigger) -> bool:
+    def runs_in_background(self, trigger: base.Trigger) -> bool:
         """Whether the compaction may run in the background: the first two tiers, and due checkpoints."""
         return trigger.action in IN_BACKGROUND
 
-    def usage_of(self, trigger: Trigger) -> float:
+    def usage_of(self, trigger: base.Trigger) -> float:
         """The share of the window that was in use at *trigger*; 1 is all of it."""
         return trigger.tokens / self.config.window(trigger.context_window)
 
-    def flow(self, history: Sequence[Message], trigger: Trigger) -> Flow[Compaction | Skip]:
+    def flow(self, history: Sequence[Message], trigger: base.Trigger) -> Flow[base.Compaction | base.Skip]:
         """Summarises the oldest messages after the stack, or discards them if no model may be asked.
 
         A call of ``compact`` summarises half of them. After an overflow three quarters are discarded.
@@ -460,18 +440,20 @@ class TieredCompactor(Configured[TieredConfig]):
             CompactionError: ``llm_failed``, ``empty_summary``, ``refused_summary``, ``summarizer_overflow``
                 or ``no_reduction``.
         """
-        truncates = trigger.action == EMERGENCY or trigger.reason == "overflow"
+        truncates = trigger.action == runs.EMERGENCY or trigger.reason == "overflow"
         if self.keeps_checkpoints:
             chronicle = ChronicleRun(self, history, trigger)
             if trigger.fold:
-                return Skip("nothing_to_discard", "a checkpoint is never written anew")
+                return base.Skip("nothing_to_discard", "a checkpoint is never written anew")
             return chronicle.truncated() if truncates else (yield from chronicle.checkpointed())
         run = RollingRun(self, history, trigger)
         if trigger.fold:
             return (yield from run.folded_alone())
         return run.truncated() if truncates else (yield from run.summarised())
 
-    def checkpoints(self, written: Iterable[tuple[State | None, Sequence[Message]]]) -> list[Checkpoint]:
+    def checkpoints(
+        self, written: Iterable[tuple[base.State | None, Sequence[Message]]]
+    ) -> list[base.Checkpoint]:
         """All checkpoints, in order, from the state and the summaries of each run in *written*."""
         return checkpoints_of(written)
 
@@ -483,20 +465,20 @@ class TieredCompactor(Configured[TieredConfig]):
         Raises:
             CompactionError: no model gave a summary.
         """
-        trigger = Trigger("manual", context_window=context_window, model_calls=model_calls)
+        trigger = base.Trigger("manual", context_window=context_window, model_calls=model_calls)
         run = RollingRun(self, messages, trigger)
         calls = run.calls()
         if self.keeps_checkpoints:
             if len(messages) > self.config.chronicle.max_messages_per_checkpoint:
                 return WRITTEN_LATER, ()  # the chronicle in view: the next checkpoint writes it anew
-            answer = yield from run.written(messages, calls, more=CHECKPOINT_NOTE)
+            answer = yield from run.written(messages, calls, more=configs.CHECKPOINT_NOTE)
             return answer, tuple(calls.usage)
         text = yield from run.written(messages, calls)
         stack = run.stack
         heading = run.heading((stack.number + 1,) * 2, (1, max(1, len(run.read.outline.requests))))
         return framed(heading, text), tuple(calls.usage)
 
-    def _waits(self, context: CompactionContext, threshold: int) -> bool:
+    def _waits(self, context: base.CompactionContext, threshold: int) -> bool:
         """Whether the last job failed recently, at this *threshold* or a higher one."""
         if context.failed_at is None or context.last_attempt_boundary is None:
             return False
