@@ -12,12 +12,14 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from math import ceil, log, sqrt
+from threading import Lock
 from typing import Final
 
 from siltstone._native import DocumentedBm25
 from siltstone.errors import ConfigError
 
 DIMENSION: Final = 384
+_SPARE = 1_024  # texts that are kept though nobody asks for them
 _WORD: Final = re.compile(r"[^\W_]+")
 _CJK: Final = re.compile("[\u3000-\u303f\u3400-\u4dbf\u4e00-\u9fff]")
 
@@ -84,22 +86,46 @@ def bm25(query: str, documents: Sequence[Sequence[str]]) -> list[float]:
     return DocumentedBm25(documents).scores(tokens(query))
 
 
-def counted_bm25(query: Sequence[str], documents: Sequence[tuple[int, Mapping[str, int]]]) -> list[float]:
-    """As :func:`bm25`, for the tokens of a query, and the length and the counts of each document.
+class KeptBm25:
+    """:func:`bm25` for many queries over nearly the same texts: each text is split and counted once."""
 
-    A caller that keeps the counts scores the same documents for many queries without reading them again.
-    """
-    total, scores = len(documents), [0.0] * len(documents)
-    average = sum(length for length, _ in documents) / total if total else 0.0
-    for word, repeated in Counter(query).items():
-        found = [
-            (at, length, counts[word]) for at, (length, counts) in enumerate(documents) if word in counts
-        ]
-        idf = log((total - len(found) + 0.5) / (len(found) + 0.5) + 1.0)
-        for at, length, times in found:
-            part = times + 1.2 * (0.25 + 0.75 * (length / average))
-            scores[at] += repeated * (idf * times * 2.2 / part)
-    return scores
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._clear()
+
+    def _clear(self) -> None:
+        self._numbers: dict[str, int] = {}
+        self._lengths: list[int] = []
+        self._places: dict[str, dict[int, int]] = {}  # of a word: how often it is in which texts
+
+    def scores(self, query: str, texts: Sequence[str]) -> list[float]:
+        """The score of each of *texts*."""
+        with self._lock:
+            if len(self._lengths) > 2 * len(texts) + _SPARE:  # most of them are of other histories
+                self._clear()
+            numbers = [self._number(text) for text in texts]
+            chosen = Counter(numbers)
+            average = sum(self._lengths[each] for each in numbers) / max(1, len(numbers))
+            scores = dict.fromkeys(chosen, 0.0)
+            for word, repeated in Counter(tokens(query)).items():
+                places = self._places.get(word, {}).items()
+                found = [(each, times) for each, times in places if each in chosen]
+                holding = sum(chosen[each] for each, _ in found)
+                idf = log((len(numbers) - holding + 0.5) / (holding + 0.5) + 1.0)
+                for each, times in found:
+                    part = times + 1.2 * (0.25 + 0.75 * (self._lengths[each] / average))
+                    scores[each] += repeated * (idf * times * 2.2 / part)
+        return [scores[each] for each in numbers]
+
+    def _number(self, text: str) -> int:
+        number = self._numbers.get(text)
+        if number is None:
+            number = self._numbers[text] = len(self._lengths)
+            words = tokens(text)
+            self._lengths.append(len(words))
+            for word, times in Counter(words).items():
+                self._places.setdefault(word, {})[number] = times
+        return number
 
 
 def least_matches(query_tokens: int) -> int:

@@ -443,6 +443,24 @@ def test_oc_77_results_are_pruned_before_the_trim_and_where_that_is_enough_nothi
         assert any("shelf-0 crate" in hit.content for hit in found)
 
 
+def test_oc_77_the_preset_prunes_results_first_and_keeps_what_was_said(tmp_path: Path) -> None:
+    with session_of(tmp_path, "openclaw", 16_000, Scripted()) as session:
+        for number in range(8):
+            session.append(*looked_up(number, f"Question {number}.", "crate " * 900))
+            prepared = session.prepare()
+        results = [raw["content"] for raw in prepared.messages if raw["role"] == "tool"]
+        assert [text.startswith("[result of look cleared") for text in results] == [True] * 5 + [False] * 3
+        assert prepared.trimmed == tuple((4 * at + 2, 4 * at + 3) for at in range(5))
+        assert prepared.tokens <= 8_000
+        assert session.history() == session.log(), "a request alone is pruned"
+        assert any("shelf-0 crate" in hit.content for hit in session.search("shelf-0", 3))
+    whole = presets.openclaw(prune_tool_bytes=None)
+    with session_of(tmp_path / "whole", whole, 16_000, Scripted()) as session:
+        for number in range(8):
+            session.append(*looked_up(number, f"Question {number}.", "crate " * 900))
+        assert not any("cleared" in str(raw["content"]) for raw in session.prepare().messages)
+
+
 def test_a_changed_fact_supersedes_the_old_one(tmp_path: Path) -> None:
     told = {"3000": "API endpoint runs on port 3000", "4000": "API endpoint now runs on port 4000"}
 

@@ -8,12 +8,11 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import sqrt
-from operator import attrgetter, mul
+from operator import attrgetter, itemgetter, mul
 from pathlib import Path
 from threading import RLock
 from typing import Final
 
-from siltstone._native import DocumentedBm25
 from siltstone.archive import records
 from siltstone.archive.files import (
     Said,
@@ -24,7 +23,7 @@ from siltstone.archive.files import (
     merge_vectors,
     read_vectors,
 )
-from siltstone.documented import DIMENSION, hash_vector, hybrid_scores, passes, tokens
+from siltstone.documented import DIMENSION, KeptBm25, hash_vector, hybrid_scores, passes
 from siltstone.errors import refuse
 from siltstone.knowledge import Fact
 from siltstone.knowledge.base import now_ms
@@ -92,10 +91,7 @@ class ContextArchive:
         self._vectors: dict[str, Sequence[float]] | None = None
         self._lengths: dict[str, float] = {}  # of the vectors
         self._stamp: records.Stamp | None = None  # of their file, as we wrote it last
-        self._words: dict[str, list[str]] = {}
-        self._indexed: tuple[list[records.Segment], DocumentedBm25] | None = (
-            None  # the last, and what it was made of
-        )
+        self._texts = KeptBm25()
         self._lines: dict[str, list[records.Segment]] = {}
         self._revision = 0  # of the segments that all of these were made of
         self._lock = RLock()
@@ -222,7 +218,7 @@ class ContextArchive:
                     for each in segments
                     if (topic is None or topic in each.topics) and (entity is None or entity in each.entities)
                 ]
-            words = self._best(self._index_of(segments).scores(tokens(query)), limit)
+            words = self._best(self._texts.scores(query, [each.content for each in segments]), limit)
             asked = self._vector_of(query)
             kept = self._loaded()
             similar = self._cosines(asked, [(each.id, kept.get(each.id)) for each in segments])
@@ -273,6 +269,11 @@ class ContextArchive:
     ) -> list[float]:
         """The cosine of each row with *asked*; 0 for a row without a vector. Lengths are computed once."""
         own, found = _length(asked), list[float]()
+        chosen = [at for at, value in enumerate(asked) if value]  # of a short query: few
+        picked: Callable[[Sequence[float]], Sequence[float]] = (
+            itemgetter(*chosen) if 1 < len(chosen) < len(asked) // 2 else tuple
+        )
+        said = picked(asked)
         if len(self._lengths) > 2 * len(rows) + 64:
             self._lengths.clear()
         for name, vector in rows:
@@ -283,7 +284,7 @@ class ContextArchive:
             if length is None:
                 length = self._lengths[name] = _length(vector)
             both = own * length
-            found.append(sum(map(mul, asked, vector)) / both if both else 0.0)
+            found.append(sum(map(mul, said, picked(vector))) / both if both else 0.0)
         return found
 
     def _best(self, scores: Sequence[float], limit: int) -> dict[int, float]:
@@ -307,20 +308,6 @@ class ContextArchive:
             self._revision = self.segments.revision
             self._lines.clear()
             self._vectors = self._stamp = None
-
-    def _index_of(self, segments: list[records.Segment]) -> DocumentedBm25:
-        """The index of *segments*. It is kept for the next search over the same list."""
-        if self._indexed is None or self._indexed[0] is not segments:
-            self._indexed = segments, DocumentedBm25([self._tokens_of(each) for each in segments])
-        return self._indexed[1]
-
-    def _tokens_of(self, segment: records.Segment) -> list[str]:
-        """The tokens of a segment. They are cached."""
-        if segment.id not in self._words:
-            if len(self._words) > 2 * len(self.segments) + 64:
-                self._words.clear()
-            self._words[segment.id] = tokens(segment.content)
-        return self._words[segment.id]
 
     def _vector_of(self, text: str) -> Sequence[float]:
         if self._embed is not None:

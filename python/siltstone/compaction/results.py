@@ -78,6 +78,8 @@ def tool_results(history: Sequence[Message], trigger: Trigger) -> list[ToolResul
     found: list[ToolResult] = []
     calls: dict[Hashable, Part] = {}
     for at, message in enumerate(history):
+        if message.said is not None:  # one text is no call and no result
+            continue
         calls.update((call_key(part), part) for part in message.parts if part.kind == "tool_call")
         answers = [part for part in message.parts if part.kind == "tool_result"]
         if not answers or message.role == "assistant":

@@ -56,13 +56,13 @@ def shaped_boundary(
     outcomes = boundary.landed(core, policy)
     state = core.follow()
     at = state.clock.boundary
-    boundary.check_view(core, state, policy)
     for _ in range(boundary.RESCUES):
         request = _mended((yield from _shaped(core, policy, asked, request_bytes, at)), policy)
         outcomes += request.outcomes
         window, beside = core.room
         if window is None or request.tokens + beside <= window:
             break
+        boundary.check_view(core, core.follow(), policy)
         outcomes += yield from boundary.within_window(core, policy, at)
         asked = None
     return _answer(core, policy, request, outcomes)
@@ -179,9 +179,10 @@ def _set_aside(core: SessionCore, result: Compaction, read: SessionState) -> Non
         if core.followed().version.redactions != redactions:
             raise stale(core)
         known = core.requests.aside(redactions)
-        if not minus(_spans(result.discarded), known):
+        left = [*result.discarded, *(each.original for each in result.substitutes)]
+        if not minus(_spans(left), known):
             return 0, 0
-        gone = {id(message) for message in result.discarded}
+        gone = {id(message) for message in left}
         newest = {id(item.message) for item in read.view.items(max(len(read.view) - AHEAD, 0))}
         lacking = [
             item

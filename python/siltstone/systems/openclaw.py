@@ -5,10 +5,9 @@ from __future__ import annotations
 import logging
 import os
 from bisect import bisect_right
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache, partial
+from functools import cached_property, partial
 from itertools import islice
 from pathlib import Path
 from typing import Any, ClassVar, Final, Literal
@@ -20,8 +19,9 @@ from siltstone.compaction import checks
 from siltstone.compaction.base import Compaction, CompactionContext, Configured, Skip, Trigger
 from siltstone.compaction.checks import share_of
 from siltstone.compaction.material import render
-from siltstone.compaction.rewrite import kept_apart, layered, must_stay, superseded
-from siltstone.documented import counted_bm25, tokens
+from siltstone.compaction.results import ClearConfig, ClearToolResults
+from siltstone.compaction.rewrite import composed, kept_apart, layered, must_stay, superseded
+from siltstone.documented import KeptBm25
 from siltstone.errors import ConfigError
 from siltstone.knowledge import KnowledgeConfig
 from siltstone.llm import Flow
@@ -61,6 +61,8 @@ class SmartTrimConfig:
         trim_scope: ``"history"``: trimmed messages stay out of view, as after any compaction. ``"request"``:
             they are missing in this request only, and the next request begins with the whole history again; a
             session indexes them first, and leaves its history as it is.
+        prune_tool_bytes: A result of a tool of more bytes becomes a line with its size and handle before any
+            message is trimmed, except the newest three. None: results stay whole.
         documented: Whether to use the documented tokenizer and scores, in Python; else those of the core.
         estimator: The token rule, as in :class:`CompactionConfig`.
 
@@ -77,6 +79,7 @@ class SmartTrimConfig:
     is_summary: Callable[[RawMessage], bool] | None = None
     target_share: float = 0.8
     trim_scope: Literal["request", "history"] = "history"
+    prune_tool_bytes: int | None = None
     documented: bool = False
     estimator: str | TokenRule = "chars/3"
 
@@ -84,6 +87,7 @@ class SmartTrimConfig:
         checks.each(self, "reserve_tokens", checks.at_least, 0, unless=(None,))
         checks.each(self, "hard_cap_tokens protected_recent shortest_query", checks.at_least, 0)
         checks.each(self, "max_history_share", checks.share, unless=(None,))
+        checks.each(self, "prune_tool_bytes", checks.positive, unless=(None,))
         if self.query is not None and not isinstance(self.query, str):
             checks.refuse("query", "None or a text", self.query)
         checks.each(self, "is_summary", checks.function, "a message", unless=(None,))
@@ -142,14 +146,7 @@ def recent_query(read: History, most: int = REQUESTS) -> str:
 # Smart trim: removes the messages that are least relevant to the newest requests, without a model.
 
 FIRST_PLACES = 3  # where a host's own summary may stand
-
-
-@lru_cache(4_096)  # each request of a session reads the same texts again
-def _counted(text: str) -> tuple[int, Counter[str]]:
-    words = tokens(text)
-    return len(words), Counter(words)
-
-
+_kept = KeptBm25()  # each request of a session asks for the same texts again
 _K1, _B = 1.2, 0.75  # the parameters of BM25, as in the searches
 
 
@@ -251,15 +248,28 @@ class SmartTrim(Configured[SmartTrimConfig]):
         if limit is None:
             return Skip("no_room", f"a window of {trigger.context_window} tokens leaves a history nothing")
         limit -= trigger.reserved_tokens
-        read = as_history(history)
+        pruned = yield from self._pruned(history, trigger)
+        view = history if pruned is None else tuple(pruned.messages)
+        read = as_history(view)
         run = _Trim(read, self.config, self._token_rule, limit, trigger)
         reason = run.reason()
         if not reason:
             kept = run.kept_opened(share_of(limit, self.config.target_share)) - superseded(read, trigger)
             if len(kept) < len(read):
-                return layered(history, kept_apart(history, read, kept), (), "")
+                trimmed = layered(view, kept_apart(view, read, kept), (), "")
+                return trimmed if pruned is None else composed(history, [pruned, trimmed], None)
             reason = "all_protected"
-        return Skip(_SKIPS[reason], f"{run.tokens} tokens, the safe limit is {limit}: {reason}")
+        return pruned or Skip(_SKIPS[reason], f"{run.tokens} tokens, the safe limit is {limit}: {reason}")
+
+    def _pruned(self, history: Sequence[Message], trigger: Trigger) -> Flow[Compaction | None]:
+        """The cheap step: old results that are large become lines; None if there are none."""
+        most = self.config.prune_tool_bytes
+        if most is None:
+            return None
+        tokens = -(-(most + 1) // 4)
+        clear = ClearConfig(least_tokens=tokens, min_reclaim=0, estimator="bytes/4")
+        done = yield from ClearToolResults(clear).flow(history, trigger)
+        return None if isinstance(done, Skip) else done
 
     def trim(self, messages: Sequence[RawMessage], safe_limit: int) -> Trimmed:
         """Trims a list of *messages* to *safe_limit* tokens, without a session. The list is not changed.
@@ -362,8 +372,7 @@ class _Trim:
         recalled = OPEN, lambda at: is_recalled(read[at])
         loose = Loose(read.outline, read.raws, list(self._protected()), self._rendered, recalled)
         if self._config.documented:
-            counted = [_counted(text) for text in loose.texts()]
-            return loose.by_scores(counted_bm25(tokens(self._query), counted))
+            return loose.by_scores(_kept.scores(self._query, loose.texts()))
         return loose.by_relevance(self._query, _K1, _B)
 
     def _left_out(self, ranked: Leaving, target: int, spared: int | None = None) -> tuple[list[int], int]:
@@ -444,7 +453,9 @@ _OURS: Final = {
     "maxHistoryShare": "max_history_share",
     "protectedRecent": "protected_recent",
     "trimScope": "trim_scope",
+    "pruneToolBytes": "prune_tool_bytes",
 }
+PRUNED_BYTES: Final = 4_000
 _UNBOUNDED: Final = 2**63 - 1  # segments: who only takes some out keeps all others
 _archives: WeakValueDictionary[tuple[str, int, int, str], ContextArchive] = WeakValueDictionary()
 
@@ -481,7 +492,7 @@ class Openclaw(System):
             off: dict[str, Any] = {"policy": None, "recall": False, "knowledge": False, "redaction": False}
             return Preset(self.name, documented, off, settings)
         recall = RecallConfig.documented(**said) if documented else RecallConfig(**said)
-        trim = chosen(settings, SmartTrimConfig)
+        trim = {"prune_tool_bytes": PRUNED_BYTES, **chosen(settings, SmartTrimConfig)}
         form = SmartTrim.documented().config if documented else SmartTrimConfig()
         learns = KnowledgeConfig(
             patterns=not documented,
