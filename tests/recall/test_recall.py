@@ -309,7 +309,7 @@ class Shelf:
 
     def __init__(self, *details: Detail, facts: Sequence[FactLine] = ()) -> None:
         self.asked: list[tuple[str, int]] = []
-        self._details, self._facts = list(details), facts
+        self._details, self._facts, self.config = list(details), facts, RecallConfig()
 
     def details(self, query: str, limit: int) -> Sequence[Detail]:
         self.asked.append((query, limit))
@@ -322,9 +322,13 @@ class Shelf:
     def facts(self, query: str, limit: int) -> Sequence[FactLine]:
         return self._facts[:limit]
 
+    def least(self) -> float:
+        return self.config.min_score
+
 
 def recall(shelf: Shelf, **changed: Any) -> Recall:
-    return Recall(RecallConfig(**{"expand_neighbors": 0, **changed}), shelf, thirds)
+    shelf.config = RecallConfig(**{"expand_neighbors": 0, **changed})
+    return Recall(shelf.config, shelf, thirds)
 
 
 def test_oc_20_a_block_that_has_been_through_json_is_no_part_of_the_query() -> None:
@@ -451,7 +455,11 @@ def test_the_queries_of_a_message_are_tried_from_its_questions_to_all_of_it() ->
         ["We met Ida. What did she order on 7 May 2026? I forgot."],
         ["I forgot."],
         ["We met Ida."],
-        ["Hi. We met Ida. What did she order on 7 May 2026? I forgot."],
+    ]
+    little = history(user("What did Ida order?"), user("Tea."), user("And the second one?"))
+    assert [together[0].text for together in queries_of(little)] == [
+        "And the second one?",
+        "What did Ida order? Tea. And the second one?",
     ]
 
 

@@ -512,3 +512,21 @@ def test_the_share_of_the_block_in_the_providers_count_starts_no_compaction(tmp_
             one.append(assistant("ok"), usage={"input_tokens": answer.tokens})
         assert max(blocks) > 400, "a block is larger than what is kept free for it"
         assert len(one.compactions()) <= compactions + 1
+
+
+@pytest.mark.parametrize(("tool", "recalls"), [(None, True), ("memory_search", True), ("read", False)])
+def test_a_session_that_works_with_tools_needs_a_better_hit(
+    tool: str | None, recalls: bool, tmp_path: Path
+) -> None:
+    with Session.open(tmp_path, "s", context_window=4_000, recall=True, knowledge=False) as session:
+        session.append(user("The gate of the quarry opens with basalt-seven."), assistant("Noted."))
+        for page in range(40):
+            session.append(user(f"Read page {page}"))
+            if tool is not None:
+                call = {"id": f"c{page}", "type": "function", "function": {"name": tool, "arguments": "{}"}}
+                session.append({"role": "assistant", "content": None, "tool_calls": [call]})
+                session.append({"role": "tool", "tool_call_id": f"c{page}", "content": "sand and silt"})
+            session.append(assistant("sand, silt and gravel. " * 12))
+            session.prepare()
+        session.append(user("Which gate of Norway opens early in winter?"))
+        assert ("basalt-seven" in session.prepare().recalled) is recalls

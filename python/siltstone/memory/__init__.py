@@ -3,6 +3,7 @@
 from siltstone.memory.base import Store as Store
 from siltstone.memory.database_log import RecallCandidate as RecallCandidate, RecallRecord as RecallRecord
 from siltstone.memory.entry import (
+    AGENT_MIN_SCORE as AGENT_MIN_SCORE,
     RECALL_MIN_SCORE as RECALL_MIN_SCORE,
     AgedSearchOptions as AgedSearchOptions,
     Decay as Decay,

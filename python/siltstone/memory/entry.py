@@ -110,6 +110,8 @@ class StoreForgetCriteria(ForgetCriteria, total=False):
 
 #: The score, on the scale of ``lexical``, that the best hit needs before recall shows hits to a model.
 RECALL_MIN_SCORE = 0.14
+#: The same where a model works with tools, whose long results have some words of any question.
+AGENT_MIN_SCORE = 0.20
 SHOWN = 80  #: characters of a text that a repr shows
 
 

@@ -19,6 +19,7 @@ from siltstone._native import (
     RecallConditions as RecallConditions,
     RecallContext as RecallContext,
     Recalled as Recalled,
+    words,
 )
 from siltstone.messages import Message, groups, opens_turn
 from siltstone.messages.groups import call_key
@@ -40,6 +41,7 @@ from siltstone.tokens import TextMeasure
 LEAST: Final = 3  #: characters of the shortest query that is searched for
 WORDS: Final = 60  #: words of the longest message that is searched as a whole, if it has sentences
 _MESSAGES: Final = 3  #: user messages that a query is made of, at most
+_SAYS_LITTLE: Final = 6  #: words of the longest message that is searched with the two before it
 _END: Final = 8_000  #: characters at either end of a message that are taken apart: a pasted text is between
 _LONGEST: Final = 300  #: characters of a sentence that is searched for alone: its end, where the question is
 _QUESTIONS: Final = 3  #: questions of a message that are searched for, at most
@@ -87,7 +89,7 @@ def queries_of(history: Sequence[Message]) -> Iterator[tuple[Query, ...]]:
     of its query, so every other word would lower it. Then the questions without dates, which few messages
     repeat; each question with the sentence before it, which may name what it is about; the whole message, if
     it has at most ``WORDS`` words; its last two sentences and its first; then the newest three messages
-    together, for a message that says too little ("and the second one?").
+    together, if it says too little ("and the second one?"): else they would find what was asked before.
     """
     spoken = _spoken(history)
     newest = next(spoken, None)
@@ -96,7 +98,7 @@ def queries_of(history: Sequence[Message]) -> Iterator[tuple[Query, ...]]:
     text, seq = newest
     for together in _parts(text):
         yield tuple(Query(part, (seq,)) for part in together)
-    before = [*islice(spoken, _MESSAGES - 1)]
+    before = [*islice(spoken, _MESSAGES - 1)] if len(words(text[-_END:])) <= _SAYS_LITTLE else []
     if before:
         yield (_joined([newest, *before]),)
 
@@ -406,6 +408,9 @@ class Sources(Protocol):
     def facts(self, query: str, limit: int) -> Sequence[FactLine]:
         """The facts that fit *query*, best first."""
 
+    def least(self) -> float:
+        """The least score of the best detail."""
+
 
 @runtime_checkable
 class BlockSources(Protocol):
@@ -584,7 +589,7 @@ class Recall:
         """
         if self.config.score_filter == "documented":
             return list(hits)
-        least = self.config.min_score
+        least = self._sources.least()
         if any(hit.score >= least for hit in hits):
             least *= WITH_THE_BEST
         return [hit for hit in hits if hit.score >= least]

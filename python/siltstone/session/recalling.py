@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, runtime_checkable
 
@@ -17,7 +18,7 @@ from siltstone.knowledge import STANDING, Fact, find_facts
 from siltstone.memory.base import Store, entries_of
 from siltstone.memory.convert import MAX_INTEGER, datetime_from
 from siltstone.memory.database_log import RecallRecord, record_of
-from siltstone.memory.entry import SearchScope, SourceRange, StoredEntry
+from siltstone.memory.entry import AGENT_MIN_SCORE, SearchScope, SourceRange, StoredEntry
 from siltstone.memory.log import NewRecall
 from siltstone.messages import Message, Part, RawMessage, RecalledMessage, indexable_texts, read_history
 from siltstone.recall import Detail, FactLine, Recall, RecallBlock, RecallConfig, position, turn
@@ -140,6 +141,7 @@ def _best(scores: dict[int, float], count: int) -> dict[int, float]:
 
 _log = logging.getLogger("siltstone")
 
+_NEWEST: Final = 100  #: messages that are looked at for a call of a tool
 _OFTEN: Final = 3  #: times that a wish was said, from which on it counts no more
 MOST_QUERY = 4_000  #: last characters of a query that are used: the question mostly follows a pasted text
 
@@ -363,7 +365,7 @@ class _Source:
         if self._context is None or self._context[0] is not outside:
             self._context = outside, turn.RecallContext(outside.left, sorted(outside.substituted))
         conditions = turn.RecallConditions(
-            (config.min_score, turn.WITH_THE_BEST, turn.NEIGHBOUR),
+            (self.least(), turn.WITH_THE_BEST, turn.NEIGHBOUR),
             config.expand_neighbors,
             self._context[1],
             core.state.end,
@@ -382,6 +384,18 @@ class _Source:
             found.below,
             is_any=found.is_any,
         )
+
+    def least(self) -> float:
+        """The least score of the best detail: that of agents where one of the newest messages calls a tool.
+
+        Our own tools for the memory do not count, since a chat has them too.
+        """
+        if self._config.auto_recall_min_score is None:
+            for message in islice(reversed(self._core.state.view.read()), _NEWEST):
+                for part in message.parts:
+                    if part.kind == "tool_call" and not (part.name or "").startswith("memory_"):
+                        return AGENT_MIN_SCORE
+        return self._config.min_score
 
     def _archived(self, archive: ContextArchive, query: str, limit: int) -> list[Detail]:
         """:meth:`details` from the files of the archive. They keep vectors, so a restart embeds nothing."""
