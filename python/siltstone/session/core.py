@@ -20,7 +20,7 @@ from siltstone import errors
 from siltstone.compaction.base import check_pin_budget
 from siltstone.hooks import NO_COMPACTION_HOOKS, CompactionHooks
 from siltstone.llm import UsageRecord, total_usage
-from siltstone.memory.base import Store
+from siltstone.memory.base import Store, hurried
 from siltstone.memory.convert import MAX_INTEGER
 from siltstone.memory.entry import SearchScope, SourceRange
 from siltstone.memory.log import (
@@ -514,11 +514,12 @@ class SessionCore:
             self.is_closed = True
             try:
                 self.catch_up()
-                state = self.followed()
-                if (self.recalls or state.clock != state.stored) and not state.deleted:
-                    self._save_clock(state.clock)
-            except (errors.ReadOnlyStoreError, errors.StoreConflictError):
-                pass  # the store is read-only, or another worker has stored a newer clock
+                with hurried():
+                    state = self.followed()
+                    if (self.recalls or state.clock != state.stored) and not state.deleted:
+                        self._save_clock(state.clock)
+            except (errors.ReadOnlyStoreError, errors.StoreConflictError, errors.StoreUnavailableError):
+                pass  # the store is read-only or away, or another worker has stored a newer clock
             finally:
                 if owns_store:
                     self.store.close()
