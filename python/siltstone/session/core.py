@@ -628,12 +628,14 @@ class SessionCore:
         is_known = (factor, beside) != (1.0, self.reserved_tokens)
         counted -= min(counted, int(block * factor) if is_known else counted * block // max(1, whole))
         cached = min(cached_tokens(usage), counted)  # a provider has no more in its cache than it was sent
-        clock = state.clock.heard(counted, state.end, cached, self.milliseconds())
+        known = None
         if counted and sent and not state.view.is_mostly_media():
-            known = clock.known().counted(sent, counted, state.view.rule.name, self.reserved_tokens)
-            clock = clock.learned(known.cut(self.given_window or 0))
-            if clock.known().tokens != known.tokens:
+            before = state.clock.known()
+            known = before.counted(sent, counted, state.view.rule.name, self.reserved_tokens)
+            known = known.cut(self.given_window or 0)
+            if known.tokens != before.tokens:
                 self._untold = self.context_window
+        clock = state.clock.heard(counted, state.end, cached, self.milliseconds(), known)
         return clock, (sent + self.reserved_tokens) / counted - 1 if counted else None
 
     def _answered(self, clock: CompactionClock, usage: Any, state: SessionState) -> CompactionClock:
