@@ -11,6 +11,7 @@ import pytest
 from siltstone import ConfigError
 from siltstone.errors import InvalidArgumentsError
 from siltstone.knowledge import IMPORTANCE
+from siltstone.tools import memory as tools
 from siltstone.tools.context import context_compact, skill
 from siltstone.tools.memory import SavedMemory, memory_forget, memory_save
 
@@ -142,3 +143,13 @@ def test_the_skill_speaks_of_the_tools_that_are_offered() -> None:
     assert "memory_search" not in text
     assert "not instructions" in text
     assert skill([]) == ""
+
+
+def test_the_schemas_name_the_bounds_that_hold() -> None:
+    save, search = tools.SAVE_PARAMETERS["properties"], tools.SEARCH_PARAMETERS["properties"]
+    assert save["memory_type"]["enum"] == list(IMPORTANCE)
+    assert all(f"{kind} {value:g}" in save["importance"]["description"] for kind, value in IMPORTANCE.items())
+    assert tools.FORGET_PARAMETERS["properties"]["ids"]["maxItems"] == tools.MAX_IDS
+    assert search["limit"]["default"] == tools.DEFAULT_LIMIT
+    assert f"Capped at {tools.MAX_LIMIT}." in search["limit"]["description"]
+    assert tools.FORMS in search["since"]["description"]

@@ -235,8 +235,8 @@ def test_again_and_again_only_what_is_new_comes_in_and_goes_back(tmp_path: Path)
     with Session.open(store, "s-1") as session:
         session.append({"role": "user", "content": "continued"})
     assert set(answer("import", folder, store, "--undo")["undone"].values()) == {8, 1}
-    assert answer("show", store, "-s", "s-1")["messages"][-1]["message"]["content"] == "continued"
-    assert answer("search", store, "-s", "s-1", "What is there?")["hits"] == []
+    assert answer("show", store, "s-1")["messages"][-1]["message"]["content"] == "continued"
+    assert answer("search", store, "s-1", "What is there?")["hits"] == []
     assert answer("import", folder, store)["new"] > 0
     answer("import", folder / "none.jsonl", store, "--undo", code=2)
 
@@ -272,7 +272,7 @@ def test_secrets_are_left_out_when_asked(tmp_path: Path) -> None:
     file, secret = tmp_path / "chat.jsonl", "AKIA" + "QWERTYUIOPASDFGH"
     file.write_text(lines({"role": "user", "content": f"aws_access_key_id={secret}"}))
     answer("import", file, tmp_path / "store", "--redact")
-    assert secret not in json.dumps(answer("show", tmp_path / "store", "-s", "chat-1"))
+    assert secret not in json.dumps(answer("show", tmp_path / "store", "chat-1"))
 
 
 @pytest.mark.parametrize(

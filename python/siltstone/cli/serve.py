@@ -13,19 +13,9 @@ from typing import Annotated
 
 import typer
 
+from siltstone.cli import stores
 from siltstone.cli.show import StorePath
-from siltstone.cli.stores import (
-    AsJson,
-    errors,
-    find_store,
-    line,
-    open_place,
-    print_json,
-    refusals,
-    refuse,
-    shown,
-    working,
-)
+from siltstone.cli.stores import shown
 from siltstone.figures import require_session
 from siltstone.memory.base import Store
 from siltstone.memory.opening import is_database
@@ -46,7 +36,7 @@ def mcp(
         str | None, typer.Option(help="The session's id; left out, the only session of the store.")
     ] = None,
     namespace: Annotated[
-        str | None, typer.Option(help="Search every session of this namespace; it needs no --session.")
+        str | None, typer.Option(help="Search what every session of this namespace said.")
     ] = None,
     allow_write: Annotated[
         bool, typer.Option("--allow-write", help="Let clients save memories and compact.")
@@ -77,16 +67,16 @@ def mcp(
     Example: siltstone mcp --store agent-data --session chat-1
     """
     if (port or as_json) and not http:
-        refuse("--port and --json go with --http")
+        stores.refuse("--port and --json go with --http")
     try:
         from siltstone.mcp import Access, open_memory, serve_http, serve_stdio
     except ImportError as error:
-        refuse(str(error))
+        stores.refuse(str(error))
     access = Access(allow_write, allow_forget)
-    with refusals():
-        path = store if access.write and _is_free(store) else find_store(store)
+    with stores.refusals():
+        path = store if access.write and _is_free(store) else stores.find_store(store)
         memory = open_memory(path, session, access=access, namespace=namespace)
-    with memory, refusals():
+    with memory, stores.refusals():
         if not http:
             serve_stdio(memory)
             return
@@ -94,10 +84,10 @@ def mcp(
 
         def tell(address: str) -> None:
             if as_json:
-                print_json({"address": address, "token": made})
+                stores.print_json({"address": address, "token": made})
                 return
             shown = "" if token else f" with the token {made}"
-            errors.print(f"siltstone: serving {address}{shown}", highlight=False, soft_wrap=True)
+            stores.errors.print(f"siltstone: serving {address}{shown}", highlight=False, soft_wrap=True)
 
         serve_http(memory, made, port, tell)
 
@@ -122,7 +112,7 @@ def inspect(
     export: Annotated[
         Path | None, typer.Option(help="Write all pages into one new file, and serve nothing.")
     ] = None,
-    as_json: AsJson = False,
+    as_json: stores.AsJson = False,
 ) -> None:
     """Open a live page that shows the contents of a store.
 
@@ -136,33 +126,35 @@ def inspect(
     try:
         from siltstone.inspector import Subject, link, serve, write_export
     except ImportError as error:
-        refuse(str(error))
-    with refusals():
-        path = find_store(store)
+        stores.refuse(str(error))
+    with stores.refusals():
+        path = stores.find_store(store)
         name = shown(path)
 
         def open_store(read_only: bool) -> Store:
-            return open_place(path, read_only=read_only)
+            return stores.open_place(path, read_only=read_only)
 
         subject = Subject(name, open_store, write=write)
-    with subject, refusals(), tempfile.TemporaryDirectory(prefix="siltstone-") as place:
+    with subject, stores.refusals(), tempfile.TemporaryDirectory(prefix="siltstone-") as place:
         if session is not None:
             require_session(subject.store, session)
         if export is not None:
-            with working(f"writing {export.name}", hidden=as_json):
+            with stores.working(f"writing {export.name}", hidden=as_json):
                 length = write_export(subject, export, session)
             if as_json:
-                print_json({"file": str(export), "bytes": length})
+                stores.print_json({"file": str(export), "bytes": length})
             else:
-                line(f"{length:,} bytes are in {export}: open it in a browser")
+                stores.line(f"{length:,} bytes are in {export}: open it in a browser")
             return
         page = "/" if session is None else link("session", session=session)
 
         def tell(address: str) -> None:
             if as_json:
-                print_json({"address": address})
+                stores.print_json({"address": address})
             else:
-                errors.print(f"siltstone: inspecting {name}\n{address}", highlight=False, soft_wrap=True)
+                stores.errors.print(
+                    f"siltstone: inspecting {name}\n{address}", highlight=False, soft_wrap=True
+                )
             if not no_open:
                 webbrowser.open(_door(Path(place), address))
 
@@ -171,7 +163,9 @@ def inspect(
         except OSError as error:
             if error.errno != errno.EADDRINUSE:
                 raise
-            refuse(f"port {port} is in use: choose another with --port, or leave it out for a free one")
+            stores.refuse(
+                f"port {port} is in use: choose another with --port, or leave it out for a free one"
+            )
 
 
 def _door(place: Path, address: str) -> str:

@@ -3,23 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
 from datetime import datetime
 from typing import TYPE_CHECKING, Final, Protocol, Self, TypedDict, Unpack
 
-from siltstone.memory.entry import (
-    Decay,
-    Entry,
-    ExpireReport,
-    Fusion,
-    Page,
-    SearchHit,
-    SearchOptions,
-    SessionInfo,
-    StoredEntry,
-    StoreForgetCriteria,
-)
+from siltstone.memory import entry
 from siltstone.memory.limits import Limits
 from siltstone.memory.log import LogRow, SessionLog
 
@@ -40,20 +27,6 @@ class LanguageSettler(Protocol):
         """
 
 
-HURRIED: ContextVar[bool] = ContextVar("siltstone_hurried", default=False)
-"""Whether this call can do without its store: one on a server that is away fails it soon."""
-
-
-@contextmanager
-def hurried() -> Iterator[None]:
-    """Meanwhile no call waits for a server that takes no connection."""
-    token = HURRIED.set(True)
-    try:
-        yield
-    finally:
-        HURRIED.reset(token)
-
-
 class Store(Protocol):
     """The contract of every store; ``tests/memory/test_contract.py`` holds each store to it.
 
@@ -64,7 +37,7 @@ class Store(Protocol):
     was written then. A store in a directory is durable: a write is on the disk when the call returns.
     """
 
-    def index(self, session_id: str, entries: Sequence[Entry]) -> Receipt:
+    def index(self, session_id: str, entries: Sequence[entry.Entry]) -> Receipt:
         """Stores and indexes *entries*: all of them, durably, or none. The next search finds them.
 
         An entry that the session has already (the same text, role, name and kind, of the same range of
@@ -78,8 +51,8 @@ class Store(Protocol):
         """
 
     def search(
-        self, session_id: str, query: str, limit: int = 5, **options: Unpack[SearchOptions]
-    ) -> list[SearchHit]:
+        self, session_id: str, query: str, limit: int = 5, **options: Unpack[entry.SearchOptions]
+    ) -> list[entry.SearchHit]:
         """The entries of the session that match *query* best, best first.
 
         Args:
@@ -101,7 +74,7 @@ class Store(Protocol):
                 checksum is left out, and listed by :meth:`quarantined`.
         """
 
-    def get(self, entry_id: int, *, expired: bool = False) -> StoredEntry:
+    def get(self, entry_id: int, *, expired: bool = False) -> entry.StoredEntry:
         """The entry with the id *entry_id*.
 
         Args:
@@ -122,7 +95,7 @@ class Store(Protocol):
         limit: int = 100,
         *,
         expired: bool = False,
-    ) -> Page:
+    ) -> entry.Page:
         """The entries of the session in id order, a page at a time.
 
         Args:
@@ -138,7 +111,7 @@ class Store(Protocol):
             InvalidEntryError: a limit < 1, an offset < 0, or a range with start > end.
         """
 
-    def forget(self, **criteria: Unpack[StoreForgetCriteria]) -> ForgetReport:
+    def forget(self, **criteria: Unpack[entry.StoreForgetCriteria]) -> ForgetReport:
         """Forgets messages: removes their texts from the log, the entries, the summaries, and the files.
 
         A message must meet all given criteria, and at least one criterion is needed. A forgotten message
@@ -212,7 +185,7 @@ class Store(Protocol):
         keep: int | None = None,
         before: datetime | float | None = None,
         asked: bool = True,
-    ) -> ExpireReport:
+    ) -> entry.ExpireReport:
         """Removes entries from the search: entries whose ``ttl`` is over, and entries beyond the bounds.
 
         A session calls it when it is opened, and after each compaction. Without bounds, and if no ``ttl`` is
@@ -282,7 +255,7 @@ _PAGE: Final = 1_000
 
 def entry_pages(
     store: Store, session_id: str, overlaps: tuple[int, int] | None = None, *, expired: bool = False
-) -> Iterator[Page]:
+) -> Iterator[entry.Page]:
     """The pages of :meth:`Store.entries`, in order."""
     offset: int | None = 0
     while offset is not None:
@@ -293,13 +266,13 @@ def entry_pages(
 
 def entries_of(
     store: Store, session_id: str, overlaps: tuple[int, int] | None = None, *, expired: bool = False
-) -> Iterator[StoredEntry]:
+) -> Iterator[entry.StoredEntry]:
     """The entries of a session, in the order of their ids."""
     for page in entry_pages(store, session_id, overlaps, expired=expired):
         yield from page.entries
 
 
-def sessions_of(store: Store, namespace: str | None = None) -> Iterator[SessionInfo]:
+def sessions_of(store: Store, namespace: str | None = None) -> Iterator[entry.SessionInfo]:
     """The sessions of a store, or of one of its namespaces, in the order of their first writes."""
     offset: int | None = 0
     while offset is not None:
@@ -329,8 +302,8 @@ def rows_at(log: SessionLog, seqs: Sequence[int]) -> Iterator[LogRow]:
 class SearchSettings(TypedDict, total=False):
     """The settings of a store's searches; ``MemoryStore.open`` explains each."""
 
-    decay: Decay | None
-    fusion: Fusion
+    decay: entry.Decay | None
+    fusion: entry.Fusion
     reembed: bool
     embed_timeout: float
     reranker: Reranker | Scorer | None

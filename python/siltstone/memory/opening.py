@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-import re
 from collections.abc import Iterable, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
@@ -23,10 +22,7 @@ if TYPE_CHECKING:
     from siltstone.memory.vectors import Vectors
 
 
-#: The address of a database as libpq knows it: a URL, or words such as ``host=db.example dbname=app``.
-_DATABASE: Final = re.compile(
-    r"postgres(?:ql)?://|\s*(?:host|hostaddr|port|dbname|user|password|passfile|service|sslmode)\s*=\s*\S"
-)
+DATABASES: Final = ("postgresql://", "postgres://")  # as libpq knows them
 DENSE: Final = ("dense", "fused")  # the rankers that need an embedder
 
 
@@ -37,22 +33,13 @@ def open_store(path: str | os.PathLike[str], **options: Any) -> Store:
     """
     if not is_database(path):
         return _opened("MemoryStore", path, options)
-    conninfo, schema = parts_of(os.fspath(path))
+    conninfo, _, schema = os.fspath(path).partition("#")
     return _opened("PostgresStore", conninfo, {**options, **({"schema": schema} if schema else {})})
 
 
 def is_database(path: object) -> bool:
     """Whether that is the address of a database, and no path."""
-    return isinstance(path, str) and _DATABASE.match(path) is not None
-
-
-def parts_of(address: str) -> tuple[str, str]:
-    """The address of a database for libpq, and the schema behind a ``#``, ``""`` for none.
-
-    A ``#`` between words, such as one of a password, begins no schema; one behind a blank does.
-    """
-    conninfo, _, schema = address.partition("#" if "://" in address else " #")
-    return conninfo, schema
+    return isinstance(path, str) and path.startswith(DATABASES)
 
 
 def open_documented_store(path: str | os.PathLike[str], **options: Any) -> Store:

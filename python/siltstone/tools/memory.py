@@ -14,31 +14,18 @@ from siltstone.errors import ConfigError, InvalidArgumentsError, InvalidEntryErr
 from siltstone.knowledge import IMPORTANCE
 from siltstone.memory.entry import SearchFilters, SearchHit, SearchOrder
 from siltstone.tokens import estimate_tokens
-from siltstone.tools.base import (
-    FLOOR,
-    Count,
-    Tool,
-    answer_budget,
-    as_json,
-    beginning,
-    best_part,
-    check_budget,
-    check_names,
-    described,
-    refusal,
-    shares,
-    shown,
-)
+from siltstone.tools import base
+from siltstone.tools.base import shown
 
 # The tool ``memory_forget``: a model deletes saved memories, if the host allows it.
 
 FORGET_NAME: Final = "memory_forget"
 MAX_IDS: Final = 20  #: memories of one call
 
-FORGET_DESCRIPTION, FORGET_PARAMETERS = described(FORGET_NAME)
+FORGET_DESCRIPTION, FORGET_PARAMETERS = base.described(FORGET_NAME)
 
 
-def memory_forget(forget: Callable[[Sequence[str]], int]) -> Tool:
+def memory_forget(forget: Callable[[Sequence[str]], int]) -> base.Tool:
     """The tool over *forget*, which takes ids of the session that it is bound to; how many were there.
 
     A model that may forget can be talked into it: a session offers this tool only where its host allows it.
@@ -48,18 +35,18 @@ def memory_forget(forget: Callable[[Sequence[str]], int]) -> Tool:
     def run(arguments: Mapping[str, Any]) -> str:
         return json.dumps({"forgotten": forget(_ids(arguments))})
 
-    return Tool(FORGET_NAME, FORGET_DESCRIPTION, FORGET_PARAMETERS, run)
+    return base.Tool(FORGET_NAME, FORGET_DESCRIPTION, FORGET_PARAMETERS, run)
 
 
 def _ids(arguments: Mapping[str, Any]) -> list[str]:
-    check_names(FORGET_NAME, arguments, FORGET_PARAMETERS["properties"])
+    base.check_names(FORGET_NAME, arguments, FORGET_PARAMETERS["properties"])
     ids = arguments.get("ids")
     if not isinstance(ids, list | tuple) or not 1 <= len(ids) <= MAX_IDS:
         got = len(ids) if isinstance(ids, list | tuple) else type(ids).__name__
-        raise refusal(FORGET_NAME, f"'ids' must be a list of 1 to {MAX_IDS} texts, got {got}")
+        raise base.refusal(FORGET_NAME, f"'ids' must be a list of 1 to {MAX_IDS} texts, got {got}")
     for each in ids:
         if not isinstance(each, str) or not each:
-            raise refusal(FORGET_NAME, f"an id must be a text that is not empty, got {shown(each)}")
+            raise base.refusal(FORGET_NAME, f"an id must be a text that is not empty, got {shown(each)}")
     return list(dict.fromkeys(ids))
 
 
@@ -67,7 +54,7 @@ def _ids(arguments: Mapping[str, Any]) -> list[str]:
 
 GET_NAME = "memory_get"
 
-GET_DESCRIPTION, GET_PARAMETERS = described(GET_NAME)
+GET_DESCRIPTION, GET_PARAMETERS = base.described(GET_NAME)
 
 MOST_PATTERN = 1_000  #: characters of a pattern
 LONGEST_LINE = 400  #: characters; a longer line counts as several
@@ -86,9 +73,9 @@ def memory_get(
     read: Callable[[int], str | None],
     *,
     budget: int | None = None,
-    count: Count = estimate_tokens,
+    count: base.Count = estimate_tokens,
     said: Callable[[int], datetime] | None = None,
-) -> Tool:
+) -> base.Tool:
     """The tool over *read*, which gives the text of a message by its sequence number, None where it has none.
 
     Its result is a JSON object: ``handle``, ``said`` (day and time), ``lines`` (how many the message has;
@@ -108,16 +95,16 @@ def memory_get(
     Raises:
         ConfigError: *budget* is too small for an answer.
     """
-    most = answer_budget(None) if budget is None else check_budget(budget)
+    most = base.answer_budget(None) if budget is None else base.check_budget(budget)
 
     def run(arguments: Mapping[str, Any]) -> str:
-        check_names(GET_NAME, arguments, GET_PARAMETERS["properties"])
+        base.check_names(GET_NAME, arguments, GET_PARAMETERS["properties"])
         seq = _seq(arguments)
         first, last = _range(arguments)
         pattern = _text(arguments, "pattern")
         text = read(seq)
         if text is None:
-            raise refusal(GET_NAME, f"this conversation has no message {handle_of(seq)!r}")
+            raise base.refusal(GET_NAME, f"this conversation has no message {handle_of(seq)!r}")
         lines = _lines_of(text)
         wanted = [number for number in _matching(lines, pattern) if first <= number + 1 <= last]
         told: dict[str, Any] = {"handle": handle_of(seq), "lines": len(lines)}
@@ -127,35 +114,35 @@ def memory_get(
             told["matches"] = len(wanted)
         return _page(told, lines, wanted, last, most, count)
 
-    return Tool(GET_NAME, GET_DESCRIPTION, GET_PARAMETERS, run)
+    return base.Tool(GET_NAME, GET_DESCRIPTION, GET_PARAMETERS, run)
 
 
 def _page(
-    told: dict[str, Any], lines: list[str], wanted: list[int], last: int, budget: int, count: Count
+    told: dict[str, Any], lines: list[str], wanted: list[int], last: int, budget: int, count: base.Count
 ) -> str:
     """As many of the *wanted* lines as fit the budget; if the first line is too long, its beginning."""
     shown: list[str] = []
-    room = budget - count(as_json({**told, "content": "", "next": f"{len(lines)}-{len(lines)}"})) - 1
+    room = budget - count(base.as_json({**told, "content": "", "next": f"{len(lines)}-{len(lines)}"})) - 1
     for place, number in enumerate(wanted):
         line = f"{number + 1}: {lines[number]}"
-        size = count(as_json(line)) + 1
+        size = count(base.as_json(line)) + 1
         if size > room and shown:
             following = f"{number + 1}-{'' if last >= len(lines) else last}"
-            return as_json({**told, "content": "\n".join(shown), "next": following})
+            return base.as_json({**told, "content": "\n".join(shown), "next": following})
         if size > room:
             shown.append(_cut(line, room, count))
             if place + 1 == len(wanted):
                 break
             following = f"{wanted[place + 1] + 1}-{'' if last >= len(lines) else last}"
-            return as_json({**told, "content": "\n".join(shown), "next": following})
+            return base.as_json({**told, "content": "\n".join(shown), "next": following})
         shown.append(line)
         room -= size
-    return as_json({**told, "content": "\n".join(shown)})
+    return base.as_json({**told, "content": "\n".join(shown)})
 
 
-def _cut(line: str, room: int, count: Count) -> str:
+def _cut(line: str, room: int, count: base.Count) -> str:
     """As much of the beginning of *line* as *room* holds."""
-    return beginning(line, lambda part: count(as_json(part)) <= room)
+    return base.beginning(line, lambda part: count(base.as_json(part)) <= room)
 
 
 def _lines_of(text: str) -> list[str]:
@@ -171,22 +158,24 @@ def _matching(lines: list[str], pattern: str | None) -> list[int] | range:
     if pattern is None:
         return range(len(lines))
     if len(pattern) > MOST_PATTERN:
-        raise refusal(GET_NAME, f"'pattern' must have at most {MOST_PATTERN} characters, got {len(pattern)}")
+        raise base.refusal(
+            GET_NAME, f"'pattern' must have at most {MOST_PATTERN} characters, got {len(pattern)}"
+        )
     try:
         return matching_lines("\n".join(lines), pattern)
     except ConfigError as error:
-        raise refusal(GET_NAME, f"'pattern' is not a regular expression: {error}") from error
+        raise base.refusal(GET_NAME, f"'pattern' is not a regular expression: {error}") from error
 
 
 def _seq(arguments: Mapping[str, Any]) -> int:
     handle = arguments.get("handle")
     if handle is None:
-        raise refusal(GET_NAME, "the argument 'handle' is missing")
+        raise base.refusal(GET_NAME, "the argument 'handle' is missing")
     if type(handle) is int and 0 <= handle < MOST:
         return handle
     found = _HANDLE.fullmatch(handle.strip()) if isinstance(handle, str) else None
     if found is None:
-        raise refusal(
+        raise base.refusal(
             GET_NAME, f"'handle' must be the handle of a message, such as 'm42', got {shown(handle)}"
         )
     return int(found[1])
@@ -201,17 +190,17 @@ def _range(arguments: Mapping[str, Any]) -> tuple[int, int]:
         return 1, MOST
     found = _LINES.fullmatch(lines.strip()) if isinstance(lines, str) else None
     if found is None:
-        raise refusal(GET_NAME, f"'lines' must be a range such as '100-180', got {shown(lines)}")
+        raise base.refusal(GET_NAME, f"'lines' must be a range such as '100-180', got {shown(lines)}")
     first, last = int(found[1]), int(found[3] or (MOST if found[2] else found[1]))
     if not 1 <= first <= last:
-        raise refusal(GET_NAME, f"'lines' must ascend from 1, got {shown(lines)}")
+        raise base.refusal(GET_NAME, f"'lines' must ascend from 1, got {shown(lines)}")
     return first, last
 
 
 def _text(arguments: Mapping[str, Any], name: str) -> str | None:
     value = arguments.get(name)
     if value is not None and not isinstance(value, str):
-        raise refusal(GET_NAME, f"{name!r} must be a string, got {type(value).__name__}")
+        raise base.refusal(GET_NAME, f"{name!r} must be a string, got {type(value).__name__}")
     return value or None
 
 
@@ -221,7 +210,7 @@ SAVE_NAME: Final = "memory_save"
 MAX_BYTES: Final = 50_000  #: bytes of one memory, as UTF-8
 _DEFAULT_TYPE: Final = "fact"
 
-SAVE_DESCRIPTION, SAVE_PARAMETERS = described(SAVE_NAME)
+SAVE_DESCRIPTION, SAVE_PARAMETERS = base.described(SAVE_NAME)
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,7 +232,7 @@ class SavedMemory:
     associations: tuple[tuple[str, str], ...] = ()
 
 
-def memory_save(save: Callable[[SavedMemory], str], *, max_saves: int | None = None) -> Tool:
+def memory_save(save: Callable[[SavedMemory], str], *, max_saves: int | None = None) -> base.Tool:
     """The tool over *save*, which keeps a memory in the session that it is bound to, and gives its id.
 
     Its result is the JSON of ``{"id", "memory_type", "importance"}``.
@@ -263,13 +252,15 @@ def memory_save(save: Callable[[SavedMemory], str], *, max_saves: int | None = N
         nonlocal saved
         memory = read_memory(arguments)
         if max_saves is not None and saved >= max_saves:
-            raise refusal(SAVE_NAME, f"at most {max_saves} memories may be saved now, and all of them were")
+            raise base.refusal(
+                SAVE_NAME, f"at most {max_saves} memories may be saved now, and all of them were"
+            )
         saved += 1
         try:
             name = save(memory)
         except (ConfigError, InvalidEntryError, SecretRefusedError) as error:  # of what the model wrote
             saved -= 1
-            raise refusal(SAVE_NAME, str(error)) from error
+            raise base.refusal(SAVE_NAME, str(error)) from error
         except BaseException:
             saved -= 1
             raise
@@ -278,7 +269,7 @@ def memory_save(save: Callable[[SavedMemory], str], *, max_saves: int | None = N
             ensure_ascii=False,
         )
 
-    return Tool(SAVE_NAME, SAVE_DESCRIPTION, SAVE_PARAMETERS, run)
+    return base.Tool(SAVE_NAME, SAVE_DESCRIPTION, SAVE_PARAMETERS, run)
 
 
 def read_memory(arguments: Mapping[str, Any]) -> SavedMemory:
@@ -288,28 +279,30 @@ def read_memory(arguments: Mapping[str, Any]) -> SavedMemory:
         InvalidArgumentsError: an unknown argument or type, an empty or too large content, or an importance
             out of its range; the message says what is valid.
     """
-    check_names(SAVE_NAME, arguments, SAVE_PARAMETERS["properties"])
+    base.check_names(SAVE_NAME, arguments, SAVE_PARAMETERS["properties"])
     content = arguments.get("content")
     if not isinstance(content, str) or not content.strip():
-        raise refusal(
+        raise base.refusal(
             SAVE_NAME, f"'content' must be a text of 1 to {MAX_BYTES:,} bytes, got {_shown(content)}"
         )
     size = len(content.encode("utf-8", "surrogatepass"))
     if size > MAX_BYTES:
-        raise refusal(SAVE_NAME, f"'content' must be a text of 1 to {MAX_BYTES:,} bytes, got {size:,} bytes")
+        raise base.refusal(
+            SAVE_NAME, f"'content' must be a text of 1 to {MAX_BYTES:,} bytes, got {size:,} bytes"
+        )
     kind = arguments.get("memory_type")
     kind = _DEFAULT_TYPE if kind is None else kind
     if not isinstance(kind, str) or kind not in IMPORTANCE:
         valid = ", ".join(map(repr, IMPORTANCE))
-        raise refusal(SAVE_NAME, f"'memory_type' must be one of {valid}, got {shown(kind)}")
+        raise base.refusal(SAVE_NAME, f"'memory_type' must be one of {valid}, got {shown(kind)}")
     importance = arguments.get("importance")
     if importance is None:
         importance = IMPORTANCE[kind]
     if isinstance(importance, bool) or not isinstance(importance, int | float) or not 0 <= importance <= 1:
-        raise refusal(SAVE_NAME, f"'importance' must be a number from 0 to 1, got {shown(importance)}")
+        raise base.refusal(SAVE_NAME, f"'importance' must be a number from 0 to 1, got {shown(importance)}")
     source = arguments.get("source")
     if source is not None and not isinstance(source, str):
-        raise refusal(SAVE_NAME, f"'source' must be a string, got {_shown(source)}")
+        raise base.refusal(SAVE_NAME, f"'source' must be a string, got {_shown(source)}")
     return SavedMemory(
         content, kind, float(importance), source or "", tuple(_associations(arguments.get("associations")))
     )
@@ -319,7 +312,7 @@ def _associations(given: object) -> list[tuple[str, str]]:
     if given is None:
         return []
     if not isinstance(given, list | tuple):
-        raise refusal(SAVE_NAME, f"'associations' must be a list, got {_shown(given)}")
+        raise base.refusal(SAVE_NAME, f"'associations' must be a list, got {_shown(given)}")
     return [_association(item) for item in given]
 
 
@@ -336,7 +329,7 @@ def _association(item: object) -> tuple[str, str]:
 
 
 def _no_association(item: object) -> InvalidArgumentsError:
-    return refusal(SAVE_NAME, f"an association must be an object with 'target_id', got {_shown(item)}")
+    return base.refusal(SAVE_NAME, f"an association must be an object with 'target_id', got {_shown(item)}")
 
 
 def _shown(value: object) -> str:
@@ -353,42 +346,14 @@ _PLAIN = frozenset({"query", "limit"})  #: arguments that ask for nothing but th
 _NOT_GIVEN = (None, "")  #: values of an argument that a model fills in because it is in the schema
 MAX_LIMIT = 20  #: the maximum number of hits, for any request of the model
 
-SEARCH_DESCRIPTION = (
-    "Search semantic memory for past conversation content. Memory contains text from earlier "
-    "conversation turns that were compacted away to save context space. Use this to recall information "
-    "from earlier in the conversation."
-)
+SEARCH_DESCRIPTION, SEARCH_PARAMETERS = base.described(SEARCH_NAME)
 
 CROSS_SESSION_DESCRIPTION = f"{SEARCH_DESCRIPTION[:-1]} or from previous sessions."
 
-Writer: TypeAlias = Callable[[list[str], list[SearchHit]], str]
-"""A function of the contents of the first hits, cut to fit, and all hits: the text of an answer."""
+_Result: TypeAlias = Callable[[SearchHit, str], str]  # the JSON text of a hit with that content
 _Now: TypeAlias = Callable[[], datetime]  # the current time, in the zone in which days begin
 
-_PROPERTIES: dict[str, Any] = {
-    "query": {
-        "type": "string",
-        "description": "Natural language search query describing what you want to recall.",
-    },
-    "limit": {
-        "type": "integer",
-        "minimum": 0,
-        "default": DEFAULT_LIMIT,
-        "description": f"Maximum number of results to return. Capped at {MAX_LIMIT}.",
-    },
-    "since": {"type": "string", "description": f"Only what was said then or later: {FORMS}."},
-    "until": {"type": "string", "description": "Only what was said then or before, in the same forms."},
-    "order": {
-        "type": "string",
-        "enum": ["score", "time"],
-        "default": "score",
-        "description": (
-            "'score': the best match first. 'time': mentions of a topic in the order in which they were "
-            "said, spread over the conversation; for what came first, what changed, or all of a topic."
-        ),
-    },
-}
-SEARCH_PARAMETERS: dict[str, Any] = {"type": "object", "properties": _PROPERTIES, "required": ["query"]}
+_PROPERTIES: Final[dict[str, Any]] = SEARCH_PARAMETERS["properties"]
 
 
 class Search(Protocol):
@@ -415,10 +380,10 @@ def memory_search(
     search: Search,
     *,
     budget: int | None = None,
-    count: Count = estimate_tokens,
+    count: base.Count = estimate_tokens,
     cross_session: bool = False,
     now: _Now = _local_time,
-) -> Tool:
+) -> base.Tool:
     """The tool over *search*.
 
     Its result is a JSON array of ``{"content", "score", "source_range": {"start", "end"}, "said"}`` in one
@@ -450,19 +415,18 @@ def searching_tool(
     search: Search,
     *,
     budget: int | None,
-    count: Count,
+    count: base.Count,
     cross_session: bool,
     now: _Now,
     direct: Direct | None = None,
     is_plain: bool = False,
-    write: Writer | None = None,
-) -> Tool:
-    """As :func:`memory_search`; *direct* answers calls with query and limit alone, *write* writes answers.
+) -> base.Tool:
+    """As :func:`memory_search`; *direct* answers calls with a query and a limit alone.
 
     The model of a tool that *is_plain* is told of these two arguments alone, and not when something was said.
     """
     properties = {name: told for name, told in _PROPERTIES.items() if not is_plain or name in _PLAIN}
-    most = answer_budget(None) if budget is None else check_budget(budget)
+    most = base.answer_budget(None) if budget is None else base.check_budget(budget)
 
     def run(arguments: Mapping[str, Any]) -> str:
         query, limit = _query(arguments), _limit(arguments)
@@ -477,19 +441,16 @@ def searching_tool(
             if hits is None:
                 hits = search(query, limit, **order, **filters)
         except InvalidEntryError as error:  # a query over the store's limit
-            raise refusal(SEARCH_NAME, str(error)) from error
+            raise base.refusal(SEARCH_NAME, str(error)) from error
         zone = now().tzinfo if hits else None
 
-        def array(contents: list[str], hits: list[SearchHit]) -> str:
-            pairs = zip(hits, contents, strict=False)
-            said = (("" if is_plain else _times(hit, zone), hit, text) for hit, text in pairs)
-            results = ", ".join(_result(hit, text, times, across=cross_session) for times, hit, text in said)
-            left_out = len(hits) - len(contents)
-            return f'[{results[:-1]}, "left_out": {left_out}}}]' if left_out else f"[{results}]"
+        def result(hit: SearchHit, content: str) -> str:
+            said = _times(hit, zone) if not is_plain else ""
+            return _result(hit, content, said, across=cross_session)
 
-        return _answer(hits, query, most, count, write or array)
+        return _answer(hits, query, most, count, result)
 
-    return Tool(
+    return base.Tool(
         SEARCH_NAME,
         CROSS_SESSION_DESCRIPTION if cross_session else SEARCH_DESCRIPTION,
         {**SEARCH_PARAMETERS, "properties": properties},
@@ -497,35 +458,43 @@ def searching_tool(
     )
 
 
-def _answer(hits: list[SearchHit], query: str, budget: int, count: Count, write: Writer) -> str:
-    whole = write([hit.content for hit in hits], hits)
+def _answer(hits: list[SearchHit], query: str, budget: int, count: base.Count, result: _Result) -> str:
+    whole = _array([hit.content for hit in hits], hits, result)
     if not hits or count(whole) <= budget:
         return whole
-    kept, room = _kept(hits, budget, count, write)
-    share = shares([count(as_json(hit.content)) for hit in hits[:kept]], room)
+    kept, room = _kept(hits, budget, count, result)
+    share = base.shares([count(base.as_json(hit.content)) for hit in hits[:kept]], room)
 
     def written(text: str) -> int:
-        return count(as_json(text))  # escapes are sent, too
+        return count(base.as_json(text))  # escapes are sent, too
 
-    return write([best_part(hit.content, query, share, written) for hit in hits[:kept]], hits)
+    contents = [base.best_part(hit.content, query, share, written) for hit in hits[:kept]]
+    return _array(contents, hits, result)
 
 
-def _kept(hits: list[SearchHit], budget: int, count: Count, write: Writer) -> tuple[int, int]:
+def _kept(hits: list[SearchHit], budget: int, count: base.Count, result: _Result) -> tuple[int, int]:
     """How many hits fit *budget* with their contents cut to the floor, one at least; the room for those."""
     for kept in range(len(hits), 0, -1):
-        room = budget - count(write([""] * kept, hits)) - kept  # roundings
-        least = sum(min(count(as_json(hit.content)), FLOOR) for hit in hits[:kept])
+        room = budget - count(_array([""] * kept, hits, result)) - kept  # roundings
+        least = sum(min(count(base.as_json(hit.content)), base.FLOOR) for hit in hits[:kept])
         if least <= room:
             return kept, room
     return 1, max(room, 1)
 
 
+def _array(contents: list[str], hits: list[SearchHit], result: _Result) -> str:
+    """The results for the first *hits*, as many as *contents*; the last one has the number of the others."""
+    results = ", ".join(map(result, hits, contents))
+    left_out = len(hits) - len(contents)
+    return f'[{results[:-1]}, "left_out": {left_out}}}]' if left_out else f"[{results}]"
+
+
 def _query(arguments: Mapping[str, Any]) -> str:
     query = arguments.get("query")
     if query is None:
-        raise refusal(SEARCH_NAME, "the argument 'query' is missing")
+        raise base.refusal(SEARCH_NAME, "the argument 'query' is missing")
     if not isinstance(query, str):
-        raise refusal(SEARCH_NAME, f"'query' must be a string, got {type(query).__name__}")
+        raise base.refusal(SEARCH_NAME, f"'query' must be a string, got {type(query).__name__}")
     return query
 
 
@@ -536,7 +505,7 @@ def _limit(arguments: Mapping[str, Any]) -> int:
     if isinstance(limit, float) and limit.is_integer():
         limit = int(limit)  # JSON has one kind of number
     if type(limit) is not int or limit < 0:
-        raise refusal(SEARCH_NAME, f"'limit' must be an integer >= 0, got {shown(limit)}")
+        raise base.refusal(SEARCH_NAME, f"'limit' must be an integer >= 0, got {shown(limit)}")
     return min(limit, MAX_LIMIT)
 
 
@@ -551,7 +520,7 @@ def _order(arguments: Mapping[str, Any]) -> _Order:
     if order in (None, "", "score"):
         return {}
     if order != "time":
-        raise refusal(SEARCH_NAME, f"'order' must be 'score' or 'time', got {shown(order)}")
+        raise base.refusal(SEARCH_NAME, f"'order' must be 'score' or 'time', got {shown(order)}")
     return {"order": "time"}
 
 
@@ -573,7 +542,7 @@ def _period(argument: str, words: object, now: _Now) -> tuple[datetime, datetime
     said = shown(words) if type(words) is int else words  # a year, or seconds since 1970
     found = period(said, now()) if isinstance(said, str) else None
     if found is None:
-        raise refusal(SEARCH_NAME, f"{argument!r} must be a time such as {FORMS}, got {shown(words)}")
+        raise base.refusal(SEARCH_NAME, f"{argument!r} must be a time such as {FORMS}, got {shown(words)}")
     return found
 
 
@@ -593,8 +562,8 @@ def _times(hit: SearchHit, zone: tzinfo | None) -> str:
 def _result(hit: SearchHit, content: str, said: str, *, across: bool) -> str:
     """The hit as JSON text: to write it here takes a third of the time of a dict and an encoder."""
     start, end = hit.source_range
-    score = repr(hit.score) if type(hit.score) is float else as_json(hit.score)
+    score = repr(hit.score) if type(hit.score) is float else base.as_json(hit.score)
     place = f'{{"start": {start}, "end": {end}}}'
     if across:
-        said += f', "session_id": {as_json(hit.session_id)}'
-    return f'{{"content": {as_json(content)}, "score": {score}, "source_range": {place}{said}}}'
+        said += f', "session_id": {base.as_json(hit.session_id)}'
+    return f'{{"content": {base.as_json(content)}, "score": {score}, "source_range": {place}{said}}}'
