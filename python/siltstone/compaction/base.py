@@ -197,7 +197,7 @@ class Trigger:
         pins: Sequence numbers of messages that always stay.
         policy_state: As in ``CompactionContext``.
         past: Earlier summaries of this policy that left the view, oldest first, as far as the caller keeps
-            them.
+            them; a session reads them on demand.
         written: A function that reads every summary of this policy that led to the view, newest first, on
             demand; None if the caller cannot read them.
         unplaced: Summaries that found no place, because the view had changed while a model wrote them.
@@ -216,7 +216,7 @@ class Trigger:
     pins: frozenset[int] = frozenset()
     instructions: str = ""
     policy_state: State | None = None
-    past: tuple[Message, ...] = ()
+    past: Sequence[Message] = ()
     written: Callable[[], Iterable[Message]] | None = None
     unplaced: tuple[Message, ...] = ()
     said_at: Callable[[int], float | None] | None = None

@@ -555,6 +555,7 @@ def attempted(
     If *at* is None, the attempt stops before its commit, which a later boundary makes. *commit* receives the
     rewrite; without it, the rewrite becomes the view.
     """
+    from siltstone.compaction.material import Lazy
     from siltstone.engine import attempt
     from siltstone.session.committing import commit as commit_compaction
 
@@ -578,8 +579,8 @@ def attempted(
             raise
 
     shown = {item.derived_id for item in read if item.derived_id is not None}
-    past = core.policy_line.past_summaries(policy.name, state.head, shown)
-    trigger = replace(_completed(core, state, policy, trigger), past=past)
+    past = partial(core.policy_line.past_summaries, policy.name, state.head, shown)
+    trigger = replace(_completed(core, state, policy, trigger), past=Lazy(past))
     return (
         yield from attempt(
             policy,
