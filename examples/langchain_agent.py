@@ -15,7 +15,7 @@ from typing import Any
 
 from langchain.agents import create_agent
 from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
-from langchain_core.messages import AIMessage
+from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
 
 from siltstone import CompactionConfig, Session, ThresholdCompactor
@@ -62,10 +62,10 @@ def main() -> None:
         thread: Any = {"configurable": {"thread_id": "1"}}
         for place, port in enumerate(PORTS):
             said = f"The crate of the port of {port} stands on quay {place}. {DETAILS}"
-            agent.invoke({"messages": [("user", said)]}, thread)
+            agent.invoke({"messages": [HumanMessage(said)]}, thread)
         view = session.prepare().messages
         print(f"{len(session.log())} messages were said, {len(view)} are in the request.")
-        messages = agent.invoke({"messages": [("user", QUESTION)]}, thread)["messages"]
+        messages = agent.invoke({"messages": [HumanMessage(QUESTION)]}, thread)["messages"]
         found = [each.text for each in messages if each.type == "tool"]
         print(f"memory_search found: {found[0][:90] if found else 'nothing was asked'}")
         print(f"The agent: {messages[-1].text}")

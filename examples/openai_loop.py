@@ -67,6 +67,7 @@ def main() -> None:
                 if not message.tool_calls:
                     return message.content or ""
                 for call in message.tool_calls:
+                    assert call.type == "function"
                     found = dispatch(session.tools, call.function.name, call.function.arguments)
                     messages.append({"role": "tool", "tool_call_id": call.id, "content": found})
 

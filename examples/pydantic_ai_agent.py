@@ -14,7 +14,7 @@ import tempfile
 from collections.abc import Iterator
 
 from pydantic_ai import Agent
-from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCallPart
+from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCallPart, ToolReturnPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
 from siltstone import AsyncSession, CompactionConfig, ThresholdCompactor
@@ -62,13 +62,10 @@ async def main() -> None:
             view = (await session.prepare()).messages
             print(f"{len(await session.log())} messages were said, {len(view)} are in the request.")
             result = await agent.run(QUESTION, message_history=history)
-            found = [part.content for each in result.all_messages() for part in each.parts if _answers(part)]
+            parts = [part for each in result.all_messages() for part in each.parts]
+            found = [part.content for part in parts if isinstance(part, ToolReturnPart)]
             print(f"memory_search found: {str(found[0])[:90] if found else 'nothing was asked'}")
             print(f"The agent: {result.output}")
-
-
-def _answers(part: object) -> bool:
-    return getattr(part, "part_kind", "") == "tool-return"
 
 
 if __name__ == "__main__":

@@ -28,8 +28,6 @@ QUESTION = "On which quay does the crate of the port of Antwerp stand?"
 class FakeModel(Model):
     """Answers by a script, and asks the memory when it is asked for what it no longer sees."""
 
-    stateful = False
-
     def __init__(self) -> None:
         self.replies = ["Noted."] * len(PORTS)
         self.replies += ["", "On quay 0, as you told me at the beginning."]
@@ -80,7 +78,7 @@ def main() -> None:
             answer = agent(QUESTION)
             blocks = (block for each in agent.messages for block in each["content"])
             found = [block["toolResult"]["content"][0] for block in blocks if "toolResult" in block]
-            print(f"memory_search found: {found[0]['text'][:90] if found else 'nothing was asked'}")
+            print(f"memory_search found: {found[0].get('text', '')[:90] if found else 'nothing was asked'}")
             print(f"The agent: {answer}")
 
 

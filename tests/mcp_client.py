@@ -36,12 +36,14 @@ class Client:
     async def tools(self) -> dict[str, Any]:
         return {tool.name: tool for tool in (await self.session.list_tools()).tools}
 
-    async def call(self, name: str, **arguments: Any) -> Any:
-        """The structured answer; of an error its text, as an exception."""
+    async def call(self, name: str, **arguments: Any) -> str:
+        """The answer, which is one text; of an error its text, as an exception."""
         result = await self.session.call_tool(name, arguments)
+        (said,) = result.content
         if told(result, "is_error"):
-            raise CallError(result.content[0].text)
-        return told(result, "structured_content")
+            raise CallError(said.text)
+        assert told(result, "structured_content") is None
+        return str(said.text)
 
     async def read(self, uri: str) -> str:
         if MAJOR == 1:

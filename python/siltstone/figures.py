@@ -24,20 +24,42 @@ from siltstone.tokens import TokenRule
 # A store read page by page: its sessions, the messages of a log; and values as JSON carries them.
 
 
-def require_session(store: Store, session_id: str) -> None:
-    """Refuses a session that the store does not have.
+_MOST_NAMED = 5  #: sessions that an error names
+
+
+def require_session(store: Store, session_id: str | None) -> str:
+    """The session *session_id*; None: the only one of the store.
 
     Raises:
-        ConfigError: it has neither a message nor an entry of it.
+        ConfigError: the store has neither a message nor an entry of it, or None was given and the store has
+            several sessions, or none.
     """
+    place = getattr(store, "path", None)
+    said = f"the store {place!r}" if place else "the store"  # an address may have a password in it
+    if session_id is None:
+        names = [each.session_id for each in store.sessions(limit=_MOST_NAMED + 1).sessions]
+        if len(names) == 1:
+            return names[0]
+        more = " and others" if len(names) > _MOST_NAMED else ""
+        has = (
+            f"several sessions ({', '.join(map(repr, names[:_MOST_NAMED]))}{more})" if names else "no session"
+        )
+        raise ConfigError(f"{said} has {has}: name one with --session", field="session", value=None)
     version = store.open_log(session_id).version()
     if version is not None and version.next_seq:
-        return  # as nearly always, and in microseconds
+        return session_id  # as nearly always, and in microseconds
     stats = store.stats(session_id)
-    if not stats.messages and not stats.entries:
-        place = getattr(store, "path", None)
-        said = f"the store {place!r}" if place else "the store"
+    if (
+        not stats.messages
+        and not stats.entries
+        and session_id
+        not in (
+            each.session_id
+            for each in sessions_of(store)  # one with saved memories alone is listed
+        )
+    ):
         raise ConfigError(f"{said} has no session {session_id!r}", field="session", value=session_id)
+    return session_id
 
 
 def log_rows(log: SessionLog, start: int, end: int | None) -> Iterator[LogRow]:

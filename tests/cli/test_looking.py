@@ -44,12 +44,12 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_the_context_is_told_by_category_and_the_sum_is_the_whole(path: Path) -> None:
-    shown = answer("context", path, "work", "--window", 100_000)
+    shown = answer("context", path, "-s", "work", "--window", 100_000)
     bands = shown["categories"]
     assert [*bands][:2] == ["system", "summaries, level 2"]
     assert {"user", "tool calls", "tool results"} <= bands.keys()
     assert abs(sum(bands.values()) - shown["total_tokens"]) <= len(bands)
-    piped = told("context", path, "work", "--window", 100_000)
+    piped = told("context", path, "-s", "work", "--window", 100_000)
     assert "█" not in piped
     assert "free" in piped
 
@@ -57,12 +57,12 @@ def test_the_context_is_told_by_category_and_the_sum_is_the_whole(path: Path) ->
 def test_what_is_in_context_is_found_and_marked_and_the_log_is_searched(tmp_path: Path) -> None:
     with Session.open(tmp_path, "work") as session:
         session.append(user("The sluice key hangs\nbehind the clock."), assistant("Noted."))
-    said = told("search", tmp_path, "work", "sluice key")
+    said = told("search", tmp_path, "-s", "work", "sluice key")
     assert "in context" in said
     assert "behind the clock" in said
-    (found,) = answer("log", tmp_path, "work", "--grep", "(?i)BEHIND")["messages"]
+    (found,) = answer("log", tmp_path, "-s", "work", "--grep", "(?i)BEHIND")["messages"]
     assert (found["message"], found["lines"]) == (0, ["behind the clock."])
-    assert told("log", tmp_path, "work", "--grep", "no such").splitlines() == ["0 messages"]
+    assert told("log", tmp_path, "-s", "work", "--grep", "no such").splitlines() == ["0 messages"]
 
 
 STEERING = "\x1b]52;c;cm0=\x07\x1b[2J\x9b31m\x7f\r\u202e\ud83d"  #: fills a clipboard, clears a screen, ...
@@ -80,17 +80,17 @@ def test_nothing_that_was_said_steers_the_terminal(tmp_path: Path) -> None:
     for command in (["show"], ["search", "walrus"], ["compactions"], ["compactions", "--diff", "1"],
                     ["expand", "1"], ["facts"], ["timeline"], ["context"]):  # fmt: skip
         verb, *rest = command
-        shown = told(verb, tmp_path, name, *rest)
+        shown = told(verb, tmp_path, *rest)
         assert not [char for char in shown if is_hidden(char) or char == "\r"], command
         shown.encode()
-        json_text = told(verb, tmp_path, name, *rest, "--json")
+        json_text = told(verb, tmp_path, *rest, "--json")
         assert not [char for char in json_text if is_hidden(char)], command
         json.loads(json_text)
     assert r"\x1b]52;c;cm0=\x07\x1b[2J\x9b31m\x7f\r\u202e\ufffd".replace("\\ufffd", "\ufffd") in told(
-        "show", tmp_path, name
+        "show", tmp_path
     )
     assert not [char for char in told("sessions", tmp_path) if is_hidden(char)]
-    assert not [char for char in told("show", tmp_path, f"{name}?", code=2) if is_hidden(char)]
+    assert not [char for char in told("show", tmp_path, "-s", f"{name}?", code=2) if is_hidden(char)]
 
 
 def test_any_script_is_written_where_the_system_names_a_smaller_code(tmp_path: Path) -> None:
@@ -98,36 +98,36 @@ def test_any_script_is_written_where_the_system_names_a_smaller_code(tmp_path: P
         session.append(user("淤泥 \N{OTTER}"))
     environment = {**os.environ, "LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0"}
     for more in ([], ["--json"]):
-        command = [sys.executable, "-m", "siltstone", "show", str(tmp_path), "s", *more]
+        command = [sys.executable, "-m", "siltstone", "show", str(tmp_path), *more]
         done = subprocess.run(command, capture_output=True, env=environment, check=True)
         assert "淤泥 \N{OTTER}" in done.stdout.decode()
 
 
 def test_a_compaction_is_told_message_by_message(path: Path) -> None:
-    first, second = (each["id"] for each in answer("compactions", path, "work")["compactions"])
-    one = answer("compactions", path, "work", "--diff", first)
-    two = answer("compactions", path, "work", "--diff", second)
+    first, second = (each["id"] for each in answer("compactions", path, "-s", "work")["compactions"])
+    one = answer("compactions", path, "-s", "work", "--diff", first)
+    two = answer("compactions", path, "-s", "work", "--diff", second)
     seqs = {each["seq"] for each in one["summarised"]}
     assert not seqs & {each["seq"] for each in one["kept"]}
     assert 0 in {each["seq"] for each in one["kept"]}  # the system prompt
     assert set(one["archived"]) <= seqs
     assert (one["summarised_earlier"], two["summarised_earlier"]) == (0, len(seqs))
     assert not seqs & {each["seq"] for each in two["summarised"]}
-    shown = told("compactions", path, "work", "--diff", first)
+    shown = told("compactions", path, "-s", "work", "--diff", first)
     assert shown.count("- archived") == len(one["archived"])
     assert shown.count("\n  kept") == len(one["kept"])
     assert "reason manual" in shown
-    told("compactions", path, "work", "--diff", 99, code=2)
+    told("compactions", path, "-s", "work", "--diff", 99, code=2)
 
 
 def test_a_hit_says_how_its_score_came_about(path: Path) -> None:
-    (hit,) = answer("search", path, "work", "question", "--limit", 1, "--explain")["hits"]
+    (hit,) = answer("search", path, "-s", "work", "question", "--limit", 1, "--explain")["hits"]
     assert hit["explain"]["terms"]
-    (plain,) = answer("search", path, "work", "question", "--limit", 1)["hits"]
-    timed = answer("search", path, "work", "question", "--order", "time")["hits"]
+    (plain,) = answer("search", path, "-s", "work", "question", "--limit", 1)["hits"]
+    timed = answer("search", path, "-s", "work", "question", "--order", "time")["hits"]
     assert [hit["source_range"] for hit in timed] == sorted(hit["source_range"] for hit in timed)
     assert plain["explain"] is None
-    assert "idf" in told("search", path, "work", "question", "--limit", 1, "--explain")
+    assert "idf" in told("search", path, "-s", "work", "question", "--limit", 1, "--explain")
 
 
 def test_a_terminal_shows_the_part_of_a_long_hit_that_says_most_of_the_query() -> None:

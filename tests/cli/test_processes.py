@@ -20,7 +20,7 @@ from siltstone.cli.app import app
 from siltstone.engine import Compacted
 from siltstone.testing import ScriptedModel
 
-SERVED = {"inspect", "mcp"}  # they answer until they are left; tests/inspector and tests/mcp have them
+SERVED = {"claude-hook", "inspect", "mcp"}  # their clients are in tests/inspector and tests/mcp
 
 
 class Case(NamedTuple):
@@ -39,25 +39,26 @@ CASES = [
     Case("demo --store NEW --turns 12", "turns compactions questions"),
     Case("replay FILE --window 4000", "policy sessions total"),
     Case("sessions STORE", "sessions next_offset"),
-    Case("search STORE work question --explain", "session query hits"),
-    Case("facts STORE work", "session facts"),
-    Case("show STORE work", "session messages"),
-    Case("log STORE work --grep question", "session messages"),
-    Case("compactions STORE work", "session compactions"),
-    Case("compactions STORE work --diff 1", "session compaction summarised kept archived"),
-    Case("context STORE work --window 100000", "session total_tokens categories percent"),
-    Case("context STORE work --window 10", "session total_tokens categories percent", 1),
-    Case("timeline STORE work", "session turns compactions"),
-    Case("recalls STORE work", "session recalls"),
-    Case("expand STORE work 1", "session compaction messages"),
-    Case("undo STORE work", "session undone"),
-    Case("undo STORE notes", "session undone", 1),
+    Case("search STORE -s work question --explain", "session query hits"),
+    Case("facts STORE -s work", "session facts"),
+    Case("show STORE -s work", "session messages"),
+    Case("log STORE -s work --grep question", "session messages"),
+    Case("compactions STORE -s work", "session compactions"),
+    Case("compactions STORE -s work --diff 1", "session compaction summarised kept archived"),
+    Case("context STORE -s work --window 100000", "session total_tokens categories percent"),
+    Case("context STORE -s work --window 10", "session total_tokens categories percent", 1),
+    Case("timeline STORE -s work", "session turns compactions"),
+    Case("recalls STORE -s work", "session recalls"),
+    Case("expand STORE -s work 1", "session compaction messages"),
+    Case("undo STORE -s work", "session undone"),
+    Case("undo STORE -s notes", "session undone", 1),
     Case("forget STORE --text question --dry-run", "store messages dry_run"),
     Case("forget STORE --text question --yes", "store messages erased"),
+    Case("delete STORE -s work --yes", "store session messages entries"),
     Case("import FILE NEW", "store sessions"),
-    Case("export STORE work NEW", "session transcript messages"),
-    Case("memory-status WATERFALL work", "session line warnings errors"),
-    Case("compact-memories WATERFALL work", "session outcome", 1),
+    Case("export STORE -s work NEW", "session transcript messages"),
+    Case("memory-status WATERFALL -s work", "session line warnings errors"),
+    Case("compact-memories WATERFALL -s work", "session outcome", 1),
     Case("copy STORE NEW", "source target sessions"),
     Case("bench --messages 100", "siltstone messages microseconds"),
     Case("doctor STORE", "path healthy findings"),
@@ -125,15 +126,9 @@ def test_where_it_is_piped_there_is_no_colour_and_no_bar(case: Case, typed: Any)
 )
 def test_a_store_that_is_not_there_is_one_line_and_exit_code_2(command: str, tmp_path: Path) -> None:
     more = {
-        "search": ["s", "q"],
-        "copy": ["other"],
-        "expand": ["s", "1"],
-        "sessions": [],
-        "doctor": [],
-        "forget": ["--name", "x"],
-    }
-    rest = [] if command.startswith("mcp") else more.get(command, ["s"])
-    told = siltstone(*command.split(), str(tmp_path / "none"), *rest)
+        "search": ["q"], "copy": ["other"], "expand": ["1"], "forget": ["--name", "x"], "delete": ["--whole"],
+    }  # fmt: skip
+    told = siltstone(*command.split(), str(tmp_path / "none"), *more.get(command, []))
     assert (told.returncode, told.stdout) == (2, "")
     assert re.fullmatch(r"siltstone: .*none.*\n", told.stderr)
     assert list(tmp_path.iterdir()) == []

@@ -102,7 +102,7 @@ def test_sessions_are_listed_with_their_figures(filled: Path) -> None:
 
 
 def test_a_timeline_tells_every_turn_and_every_compaction(filled: Path) -> None:
-    told = answer("timeline", filled, "work", run=process)
+    told = answer("timeline", filled, "-s", "work", run=process)
     turns, marks = told["turns"], told["compactions"]
     assert [(turn["turn"], turn["start"], turn["end"]) for turn in turns] == [
         (number + 1, number * 4, number * 4 + 4) for number in range(16)
@@ -113,69 +113,72 @@ def test_a_timeline_tells_every_turn_and_every_compaction(filled: Path) -> None:
     assert turns[7]["context"] == marks[0]["tokens_after"]
     assert turns[8]["context"] == marks[0]["tokens_after"] + turns[8]["tokens"]
     assert turns[15]["context"] == marks[1]["tokens_after"]
-    lines = siltstone("timeline", filled, "work").stdout.splitlines()
+    lines = siltstone("timeline", filled, "-s", "work").stdout.splitlines()
     assert lines[9].startswith(f"   ▼  compaction {marks[0]['id']} before message 32: manual, ")
     assert lines[-1] == "16 turns, 2 compactions"
-    assert siltstone("timeline", filled, "notes").stdout == "0 turns, 0 compactions\n"
-    assert siltstone("timeline", filled, "nobody").returncode == 2
+    assert siltstone("timeline", filled, "-s", "notes").stdout == "0 turns, 0 compactions\n"
+    assert siltstone("timeline", filled, "-s", "nobody").returncode == 2
 
 
 def test_search_prints_whole_entries_and_their_places(filled: Path) -> None:
-    told = process("search", filled, "notes", "fox")
+    told = process("search", filled, "-s", "notes", "fox")
     assert told.returncode == 0
     assert "the fox " + "jumps " * 40 + "over the dog" in told.stdout
     assert "message 0, user" in told.stdout
-    found = answer("search", filled, "work", "topic3", "--limit", "2")
+    found = answer("search", filled, "-s", "work", "topic3", "--limit", "2")
     assert [found["session"], found["query"]] == ["work", "topic3"]
     assert len(found["hits"]) == 2
     assert "topic3" in found["hits"][0]["content"]
-    assert answer("search", filled, "notes", "zebra")["hits"] == []
+    assert answer("search", filled, "-s", "notes", "zebra")["hits"] == []
 
 
 def test_show_prints_every_message_of_the_log(filled: Path) -> None:
-    shown = answer("show", filled, "work", run=process)["messages"]
+    shown = answer("show", filled, "-s", "work", run=process)["messages"]
     assert [message["seq"] for message in shown] == list(range(64))
     assert [message["message"] for message in shown] == log_of(filled)
-    assert [m["seq"] for m in answer("show", filled, "work", "--start", 3, "--end", 5)["messages"]] == [3, 4]
-    told = siltstone("show", filled, "work", "--end", 3)
+    assert [m["seq"] for m in answer("show", filled, "-s", "work", "--start", 3, "--end", 5)["messages"]] == [
+        3,
+        4,
+    ]
+    told = siltstone("show", filled, "-s", "work", "--end", 3)
     assert '[call call_0: run({"step": 0})]' in told.stdout
     assert "question 0 about topic0" in told.stdout
 
 
 def test_compactions_are_listed_and_expanded(filled: Path) -> None:
-    listed = answer("compactions", filled, "work", run=process)["compactions"]
+    listed = answer("compactions", filled, "-s", "work", run=process)["compactions"]
     assert len(listed) == 2
     assert listed[0]["reason"] == "manual"
     assert listed[1]["covers"][0][0] == 0
-    told = siltstone("compactions", filled, "work")
+    told = siltstone("compactions", filled, "-s", "work")
     assert f"compaction {listed[0]['id']}, " in told.stdout
     assert told.stdout.endswith("2 compactions\n")
-    messages = answer("expand", filled, "work", listed[0]["id"], run=process)["messages"]
+    messages = answer("expand", filled, "-s", "work", listed[0]["id"], run=process)["messages"]
     start, end = listed[0]["covers"][0]
     assert messages[: end - start] == log_of(filled)[start:end]
-    assert "question 0 about topic0" in siltstone("expand", filled, "work", listed[0]["id"]).stdout
-    assert siltstone("expand", filled, "work", 999).returncode == 2
+    assert "question 0 about topic0" in siltstone("expand", filled, "-s", "work", listed[0]["id"]).stdout
+    assert siltstone("expand", filled, "-s", "work", 999).returncode == 2
 
 
 def test_context_tells_what_fills_it(filled: Path) -> None:
-    told = answer("context", filled, "work", "--window", 100_000, run=process)
+    told = answer("context", filled, "-s", "work", "--window", 100_000, run=process)
     assert told["total_tokens"] == told["summary_tokens"] + told["message_tokens"] > 0
     assert (told["messages_seen"], told["message_count"] < 64) == (64, True)
     assert told["remaining_tokens"] == 100_000 - told["total_tokens"]
-    assert answer("context", filled, "work", "--window", 10, code=1)["percent"] > 100
-    assert "percent" not in answer("context", filled, "work", "--estimator", "bytes/4")
-    assert "messages seen: 64\n" in siltstone("context", filled, "work").stdout
-    assert siltstone("context", filled, "work", "--estimator", "words").returncode == 2
+    assert answer("context", filled, "-s", "work", "--window", 10, code=1)["percent"] > 100
+    assert "percent" not in answer("context", filled, "-s", "work", "--estimator", "bytes/4")
+    assert "messages seen: 64\n" in siltstone("context", filled, "-s", "work").stdout
+    assert siltstone("context", filled, "-s", "work", "--estimator", "words").returncode == 2
 
 
 def test_undo_takes_the_last_compaction_back(path: Path) -> None:
-    undone = answer("undo", path, "work", run=process)["undone"]
+    undone = answer("undo", path, "-s", "work", run=process)["undone"]
     assert undone["reason"] == "manual"
-    assert answer("compactions", path, "work")["compactions"] == []
-    assert [each["id"] for each in answer("compactions", path, "work", "--undone")["compactions"]] == [
+    assert answer("compactions", path, "-s", "work")["compactions"] == []
+    assert [each["id"] for each in answer("compactions", path, "-s", "work", "--undone")["compactions"]] == [
         undone["id"]
     ]
-    assert answer("undo", path, "work", code=1)["undone"] is None
+    assert answer("undo", path, "-s", "work", code=1)["undone"] is None
 
 
 def test_a_dry_run_of_forget_changes_nothing(path: Path) -> None:
@@ -186,11 +189,30 @@ def test_a_dry_run_of_forget_changes_nothing(path: Path) -> None:
     assert "2 messages" in siltstone("forget", path, "--text", SECRET, "--dry-run").stdout
 
 
-def test_forget_asks_and_refuses_where_nobody_can_be_asked(path: Path) -> None:
-    told = siltstone("forget", path, "--text", SECRET)
+@pytest.mark.parametrize(
+    "what", [("forget", "--text", SECRET), ("delete", "-s", "work"), ("delete", "--whole")]
+)
+def test_what_cannot_be_undone_is_refused_where_nobody_can_be_asked(
+    path: Path, what: tuple[str, ...]
+) -> None:
+    told = siltstone(what[0], path, *what[1:])
     assert told.returncode == 2
     assert "--yes" in told.stderr
     assert SECRET in json.dumps(log_of(path))
+
+
+def test_delete_takes_a_session_or_the_whole_store_and_no_file_of_anybody_else(path: Path) -> None:
+    for refused in ((), ("-s", "work", "--whole"), ("-s", "nobody")):
+        assert siltstone("delete", path, *refused, "--yes").returncode == 2
+    assert answer("delete", path, "-s", "work", "--yes")["messages"] == 35
+    assert "has no session 'work'" in siltstone("show", path, "-s", "work").stderr
+    (path / "vault").mkdir()
+    (path / "mine.txt").touch()
+    assert siltstone("delete", path, "--whole", "--yes").returncode == 0
+    assert [each.name for each in path.iterdir()] == ["mine.txt"]
+    MemoryStore.open(path / "own").close()
+    assert siltstone("delete", path / "own", "--whole", "--yes").returncode == 0
+    assert not (path / "own").exists()
 
 
 def test_forget_reads_a_text_that_should_not_be_in_the_list_of_processes(path: Path) -> None:
@@ -238,20 +260,20 @@ def test_facts_are_listed_found_and_told_as_they_were(tmp_path: Path) -> None:
         kept = session.save("Use tabs for indentation", "preference")
         gone = session.save("Use spaces for indentation", "preference")
         session.retract(gone.id)
-    (fact,) = answer("facts", tmp_path, "work")["facts"]
+    (fact,) = answer("facts", tmp_path, "-s", "work")["facts"]
     assert (fact["id"], fact["content"], fact["type"]) == (kept.id, "Use tabs for indentation", "preference")
-    assert len(answer("facts", tmp_path, "work", "--history")["facts"]) == 2
-    assert answer("facts", tmp_path, "work", "nothing like it")["facts"] == []
-    assert answer("facts", tmp_path, "work", "--as-of", "2020-01-01")["facts"] == []
-    assert answer("facts", tmp_path, "work", "--standing")["facts"] == []
-    assert answer("facts", tmp_path, "work", "--retract", fact["id"])["facts"] == []
-    assert answer("facts", tmp_path, "work", "--restore", fact["id"])["facts"] == [fact]
-    assert siltstone("facts", tmp_path, "work", "--retract", "none").returncode == 2
-    told = siltstone("facts", tmp_path, "work", "tabs").stdout
+    assert len(answer("facts", tmp_path, "-s", "work", "--history")["facts"]) == 2
+    assert answer("facts", tmp_path, "-s", "work", "nothing like it")["facts"] == []
+    assert answer("facts", tmp_path, "-s", "work", "--as-of", "2020-01-01")["facts"] == []
+    assert answer("facts", tmp_path, "-s", "work", "--standing")["facts"] == []
+    assert answer("facts", tmp_path, "-s", "work", "--retract", fact["id"])["facts"] == []
+    assert answer("facts", tmp_path, "-s", "work", "--restore", fact["id"])["facts"] == [fact]
+    assert siltstone("facts", tmp_path, "-s", "work", "--retract", "none").returncode == 2
+    told = siltstone("facts", tmp_path, "-s", "work", "tabs").stdout
     assert "Use tabs for indentation" in told
     assert told.endswith("1 facts\n")
     assert re.search(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\+00:00", told), "as search, show and compactions say it"
-    assert "taken back" in siltstone("facts", tmp_path, "work", "--history").stdout
+    assert "taken back" in siltstone("facts", tmp_path, "-s", "work", "--history").stdout
 
 
 def test_facts_tell_why(tmp_path: Path) -> None:
@@ -264,11 +286,11 @@ def test_facts_tell_why(tmp_path: Path) -> None:
             session.append(user("pebble " * 60), {"role": "assistant", "content": "gravel " * 60})
             session.prepare()
         [fact] = session.facts("office floor")
-    told = siltstone("facts", tmp_path, "work", "--why", fact.id).stdout
+    told = siltstone("facts", tmp_path, "-s", "work", "--why", fact.id).stdout
     assert f"{fact.id} was said by user: messages 2 to 2 of session work" in told
     assert "user: Remember that the office is on floor 4." in told
     assert f"superseded by {fact.id} (the same subject and relation, another value)" in told
-    assert len(answer("facts", tmp_path, "work", "--why", fact.id)["facts"]) == 2
+    assert len(answer("facts", tmp_path, "-s", "work", "--why", fact.id)["facts"]) == 2
 
 
 def test_the_formats_of_an_archive_go_out_and_come_in(filled: Path, tmp_path: Path) -> None:
@@ -277,13 +299,13 @@ def test_the_formats_of_an_archive_go_out_and_come_in(filled: Path, tmp_path: Pa
         tmp_path / "segments.jsonl",
         tmp_path / "facts.jsonl",
     )
-    told = answer("export", filled, "work", everything, "--format", "everything")
+    told = answer("export", filled, "-s", "work", everything, "--format", "everything")
     assert told["records"] == len(everything.read_text("utf-8").splitlines())
     told = answer("import", everything, tmp_path / "new")
     assert (told["format"], told["sessions"], told["compactions"]) == ("everything", ["work"], 2)
     assert log_of(tmp_path / "new") == log_of(filled)
     assert siltstone("import", everything, tmp_path / "new").returncode == 2, "the session has messages"
-    count = answer("export", filled, "work", segments, "--format", "segments")["records"]
+    count = answer("export", filled, "-s", "work", segments, "--format", "segments")["records"]
     told = answer("import", segments, tmp_path / "new", "--session", "other")
     assert told["entries"] + told["duplicates"] == count
     facts.write_text('{"id": "f", "type": "decision", "content": "Use tabs", "timestamp": 1}\n{\n', "utf-8")
@@ -291,20 +313,23 @@ def test_the_formats_of_an_archive_go_out_and_come_in(filled: Path, tmp_path: Pa
     told = answer("import", facts, tmp_path / "new", "--session", "other")
     assert (told["facts"], told["skipped"]) == (1, 1)
     assert (
-        answer("export", tmp_path / "new", "other", tmp_path / "k", "--format", "knowledge")["records"] == 1
+        answer("export", tmp_path / "new", "-s", "other", tmp_path / "k", "--format", "knowledge")["records"]
+        == 1
     )
-    assert answer("export", filled, "work", tmp_path / "v", "--format", "vectors")["records"] == count
+    assert answer("export", filled, "-s", "work", tmp_path / "v", "--format", "vectors")["records"] == count
     for arguments in ((segments,), ()):
-        told = siltstone("export", filled, "work", *arguments, "--format", "segments")
+        told = siltstone("export", filled, "-s", "work", *arguments, "--format", "segments")
         assert told.returncode == 2, "a file is needed, and none is written over"
 
 
 def test_what_is_exported_is_imported_again(filled: Path, tmp_path: Path) -> None:
     transcript = tmp_path / "work.jsonl"
-    told = answer("export", filled, "work", transcript, run=process)
+    told = answer("export", filled, "-s", "work", transcript, run=process)
     assert told == {"session": "work", "transcript": str(transcript), "messages": 64}
-    assert siltstone("export", filled, "work").stdout == transcript.read_text("utf-8")
-    assert siltstone("export", filled, "work", transcript).returncode == 2, "a file is never written over"
+    assert siltstone("export", filled, "-s", "work").stdout == transcript.read_text("utf-8")
+    assert siltstone("export", filled, "-s", "work", transcript).returncode == 2, (
+        "a file is never written over"
+    )
     store = tmp_path / "new"
     told = answer("import", transcript, store, run=process)
     assert told["sessions"] == [{"session": "work-1", "messages": 64}]
@@ -329,22 +354,17 @@ def test_every_key_of_a_message_is_imported(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "arguments",
     [
-        ("search", "nobody", "fox"),
-        ("show", "nobody"),
-        ("compactions", "nobody"),
-        ("context", "nobody"),
-        ("expand", "nobody", "1"),
-        ("undo", "nobody"),
-        ("export", "nobody"),
+        ("search", "fox"), ("show",), ("compactions",), ("context",), ("expand", "1"), ("undo",), ("export",),
     ],
-)
+)  # fmt: skip
 def test_a_session_that_is_not_there_is_exit_code_2_and_none_is_begun(
     filled: Path, arguments: tuple[str, ...]
 ) -> None:
-    told = siltstone(arguments[0], filled, *arguments[1:])
-    assert told.returncode == 2
-    assert "no session 'nobody'" in told.stderr
-    assert "Traceback" not in told.stderr
+    for named, says in ((("-s", "nobody"), "no session 'nobody'"), ((), "several sessions ('")):
+        told = siltstone(arguments[0], filled, *arguments[1:], *named)
+        assert told.returncode == 2
+        assert says in told.stderr
+        assert "Traceback" not in told.stderr
 
 
 @pytest.mark.parametrize(
@@ -356,7 +376,7 @@ def test_the_store_is_found_from_above_and_below(tmp_path: Path, place: str) -> 
         held.index("a", [Entry("the fox")])
     assert answer("doctor", store / place)["healthy"]
     assert answer("doctor", tmp_path)["entries"] == 1
-    assert len(answer("search", store / place, "a", "fox")["hits"]) == 1
+    assert len(answer("search", store / place, "-s", "a", "fox")["hits"]) == 1
 
 
 def test_several_stores_below_a_path_are_named(tmp_path: Path) -> None:
@@ -373,10 +393,10 @@ def test_nothing_is_cut_at_the_width_of_a_terminal(
     filled: Path, columns: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", columns)
-    told = process("search", filled, "notes", "fox")
+    told = process("search", filled, "-s", "notes", "fox")
     assert "jumps " * 40 in told.stdout
     assert "…" not in told.stdout
-    for command in app.registered_commands:
+    for command in (each for each in app.registered_commands if not each.hidden):
         told = siltstone(command.name, "--help")
         assert told.returncode == 0
         assert "--json" in told.stdout
@@ -385,5 +405,5 @@ def test_nothing_is_cut_at_the_width_of_a_terminal(
 
 def test_every_command_is_on_the_page_of_the_command_line() -> None:
     page = (Path(__file__).parents[2] / "docs" / "command-line.md").read_text("utf-8")
-    for command in app.registered_commands:
+    for command in (each for each in app.registered_commands if not each.hidden):
         assert re.search(rf"siltstone {command.name}\b", page), command.name

@@ -113,24 +113,26 @@ def test_without_a_cookie_or_of_another_origin_a_form_changes_nothing(tmp_path: 
 
 def test_a_compaction_is_taken_back_after_a_preview(tmp_path: Path) -> None:
     place = make_store(tmp_path)
-    last = told("compactions", place, "work")["compactions"][-1]
-    known = told("compactions", place, "work", "--diff", last["id"])
+    last = told("compactions", place, "-s", "work")["compactions"][-1]
+    known = told("compactions", place, "-s", "work", "--diff", last["id"])
     with inspected(place, write=True) as (client, access):
         assert "Undo the last one" in client.get("/session?session=work").text
         preview = client.get("/change?session=work&do=undo").text
         assert figure(preview, "returns") == len(known["summarised"])
-        assert len(told("compactions", place, "work")["compactions"]) == 2  # the preview did nothing
+        assert len(told("compactions", place, "-s", "work")["compactions"]) == 2  # the preview did nothing
         fields = fields_of(preview)
         assert fields["form"] == access.form
         answer = client.post("/change", data={**fields, "name": "work"}, headers=ORIGIN)
         assert answer.status_code == 200
         assert f"Compaction {last['id']} was taken back" in answer.text
-        assert [each["id"] for each in told("compactions", place, "work")["compactions"]] == [last["id"] - 1]
+        assert [each["id"] for each in told("compactions", place, "-s", "work")["compactions"]] == [
+            last["id"] - 1
+        ]
         again = client.post("/change", data={**fields, "name": "work"}, headers=ORIGIN)  # a page loaded anew
         assert again.status_code == 409
         page = client.get("/session?session=work").text  # the pages follow
         assert 'class="item undone"' in page
-    assert len(told("compactions", place, "work")["compactions"]) == 1
+    assert len(told("compactions", place, "-s", "work")["compactions"]) == 1
 
 
 def test_what_is_forgotten_is_what_the_preview_said_and_its_bytes_are_gone(tmp_path: Path) -> None:
@@ -184,7 +186,7 @@ def test_a_fact_is_taken_back_and_holds_again(tmp_path: Path) -> None:
             assert fact.content in preview
             answer = client.post("/change", data={**fields_of(preview), "name": "work"}, headers=ORIGIN)
             assert answer.status_code == 200
-            assert bool(told("facts", tmp_path, "work", "--standing")["facts"]) is holds
+            assert bool(told("facts", tmp_path, "-s", "work", "--standing")["facts"]) is holds
 
 
 def test_a_running_agent_goes_on_beside_every_change(tmp_path: Path) -> None:

@@ -99,9 +99,9 @@ def test_the_page_has_the_threshold_and_the_numbers_of_the_commands(tmp_path: Pa
         assert session.compactions()[0].context_window == 4_000
         assert session.compactions()[-1].threshold is None, "it was asked for"
         assert session.undo_compaction() is not None
-    marks = told("timeline", tmp_path, "s")["compactions"]
+    marks = told("timeline", tmp_path, "-s", "s")["compactions"]
     assert len(marks) > 2
-    records = told("compactions", tmp_path, "s", "--undone")["compactions"]
+    records = told("compactions", tmp_path, "-s", "s", "--undone")["compactions"]
     records = [each for each in records if not each["undone"]]
     assert [each["threshold"] for each in records] == [each["threshold"] for each in marks]
     with inspected(tmp_path) as (client, _):
@@ -109,7 +109,7 @@ def test_the_page_has_the_threshold_and_the_numbers_of_the_commands(tmp_path: Pa
         assert figure(page, "threshold") == marks[-1]["threshold"] - marks[-1]["reserved_tokens"] == 600
         assert '<polyline class="threshold"' in page
         assert figure(page, "context_window") == 4_000, "as the last compaction knew it"
-        free = told("context", tmp_path, "s", "--window", 4_000)["remaining_tokens"]
+        free = told("context", tmp_path, "-s", "s", "--window", 4_000)["remaining_tokens"]
         assert figure(page, "remaining_tokens") == free
         assert figure(shown(client, "/session?session=s&window=5000"), "context_window") == 5_000
         numbered = [int(each) for each in re.findall(r'data-mark="(\d+)"', page)]
@@ -118,12 +118,12 @@ def test_the_page_has_the_threshold_and_the_numbers_of_the_commands(tmp_path: Pa
         said = "the history had reached the threshold of 700 tokens, 100 of them beside the history"
         assert page.count(said) >= len(numbered)
         assert said in shown(client, f"/compaction?session=s&id={numbered[0]}")
-        assert told("compactions", tmp_path, "s", "--diff", numbered[0])["threshold"] == 700
+        assert told("compactions", tmp_path, "-s", "s", "--diff", numbered[0])["threshold"] == 700
 
 
 def agrees(place: Path, client: TestClient, session: str, number: int) -> dict[str, Any]:
     """The figures of a compaction: its bars have those of the command, and add up to its context."""
-    known: dict[str, Any] = told("compactions", place, session, "--diff", number)
+    known: dict[str, Any] = told("compactions", place, "-s", session, "--diff", number)
     page = shown(client, f"/compaction?session={session}&id={number}")
     for when in ("before", "after"):
         for kind, share in known[when].items():
@@ -145,7 +145,7 @@ def test_the_bars_show_the_summary_that_the_new_one_replaced(tmp_path: Path) -> 
         page = html.unescape(shown(client, "/compaction?session=work&id=2"))
         assert page.count('<rect class="fate-replaced" x="0.000%"') == 1
         (old,) = re.findall(r'<div class="old">.*?</div>', page, re.DOTALL)
-        said = told("compactions", place, "work")["compactions"][0]["summary"]
+        said = told("compactions", place, "-s", "work")["compactions"][0]["summary"]
         assert said.splitlines()[0] in old, "its text can be read beside the new one"
         (block,) = re.findall(
             r'<div class="block item fate-replaced".*?(?=<div class="block )', page, re.DOTALL
@@ -161,7 +161,7 @@ def test_texts_are_counted_as_the_policy_counted_the_messages(tmp_path: Path) ->
     ) as session:
         session.append(*(message for turn in turns(8) for message in turn))
         assert isinstance(session.compact(), Compacted)
-    known = told("compactions", tmp_path, "s", "--diff", 1)
+    known = told("compactions", tmp_path, "-s", "s", "--diff", 1)
     for when in ("before", "after"):
         count, tokens = (sum(share[name] for share in known[when].values()) for name in ("count", "tokens"))
         assert 0 <= known[f"tokens_{when}"] - tokens <= count, "each is rounded by itself"

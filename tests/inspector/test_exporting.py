@@ -71,7 +71,7 @@ def test_it_loads_nothing_and_runs_nothing_but_its_own_script(page: str) -> None
 
 
 def test_its_figures_are_those_of_the_command(place: Path, page: str) -> None:
-    known = json.loads(CliRunner().invoke(app, ["timeline", str(place), "work", "--json"]).stdout)
+    known = json.loads(CliRunner().invoke(app, ["timeline", str(place), "-s", "work", "--json"]).stdout)
     (sheet,) = re.findall(r'<div class="sheet" id="s0".*?(?=<div class="sheet")', page, re.DOTALL)
     assert figures(sheet, "context") == [turn["context"] for turn in known["turns"][::-1]]
 

@@ -55,7 +55,7 @@ def test_the_list_of_sessions_has_the_figures_of_the_command(place: Path, client
         for name in ("messages", "tokens", "entries", "compactions"):
             assert figure(row, name) == each[name]
         assert each["title"] in row
-        held = told("context", place, each["session_id"])["total_tokens"]
+        held = told("context", place, "-s", each["session_id"])["total_tokens"]
         assert figure(row, "in_context") == held
         share = min(1, held / each["tokens"])
         assert f'<rect class="fill" width="{100 * share:.3f}%"' in row
@@ -79,7 +79,7 @@ def test_the_list_tells_what_is_in_context_whatever_a_session_went_through(tmp_p
     with inspected(tmp_path) as (client, _):
         for _ in range(2):  # from rows, and as it was kept
             page = shown(client, "/?sort=name&up=1")
-            held = [told("context", tmp_path, name)["total_tokens"] for name in ("blocks", "bytes")]
+            held = [told("context", tmp_path, "-s", name)["total_tokens"] for name in ("blocks", "bytes")]
             assert figures(page, "in_context") == held
         assert figure(shown(client, "/session?session=blocks"), "total_tokens") == held[0]
 
@@ -119,27 +119,27 @@ def test_the_list_is_filtered_sorted_and_paged(tmp_path: Path) -> None:
 
 def test_the_timeline_has_the_figures_of_three_commands(place: Path, client: TestClient) -> None:
     page = shown(client, "/session?session=work&window=100000")
-    context = told("context", place, "work", "--window", 100_000)
+    context = told("context", place, "-s", "work", "--window", 100_000)
     for name in ("total_tokens", "message_count", "messages_seen", "context_window", "remaining_tokens"):
         assert figure(page, name) == context[name]
     for name, tokens in context["categories"].items():
         assert figure(page, f"category:{name}") == tokens
-    timeline = told("timeline", place, "work")
+    timeline = told("timeline", place, "-s", "work")
     rows = re.findall(r'data-start="(\d+)" data-end="(\d+)"', page)
     assert [(int(start), int(end)) for start, end in rows] == [
         (turn["start"], turn["end"]) for turn in timeline["turns"][::-1]
     ]
     assert figures(page, "said") == [turn["tokens"] for turn in timeline["turns"][::-1]]
     assert figures(page, "context") == [turn["context"] for turn in timeline["turns"][::-1]]
-    records = told("compactions", place, "work", "--undone")["compactions"][::-1]
+    records = told("compactions", place, "-s", "work", "--undone")["compactions"][::-1]
     assert figures(page, "tokens_before") == [record["tokens_before"] for record in records]
     assert figures(page, "tokens_after") == [record["tokens_after"] for record in records]
     assert page.count('<a class="mark') == len(timeline["compactions"])
 
 
 def test_a_compaction_has_the_figures_of_the_command(place: Path, client: TestClient) -> None:
-    for record in told("compactions", place, "work")["compactions"]:
-        known = told("compactions", place, "work", "--diff", record["id"])
+    for record in told("compactions", place, "-s", "work")["compactions"]:
+        known = told("compactions", place, "-s", "work", "--diff", record["id"])
         page = shown(client, f"/compaction?session=work&id={record['id']}")
         for name in ("tokens_before", "tokens_after", "model_calls", "input_tokens", "output_tokens"):
             assert figure(page, name) == known[name]
@@ -163,7 +163,7 @@ def test_a_compaction_has_the_figures_of_the_command(place: Path, client: TestCl
 
 
 def test_the_log_has_every_message_and_where_it_is(place: Path, client: TestClient) -> None:
-    known = told("show", place, "work")["messages"]
+    known = told("show", place, "-s", "work")["messages"]
     page = shown(client, "/log?session=work&start=0")
     assert [int(seq) for seq in re.findall(r'id="m(\d+)"', page)] == [each["seq"] for each in known[:100]]
     assert figure(page, "messages") == len(known)
@@ -171,8 +171,8 @@ def test_the_log_has_every_message_and_where_it_is(place: Path, client: TestClie
         view = session.history()
     assert figure(shown(client, "/log?session=work&view=now"), "in_view") == len(view)
     assert page.count("summarised by") == sum(
-        len(told("compactions", place, "work", "--diff", record["id"])["summarised"])
-        for record in told("compactions", place, "work")["compactions"]
+        len(told("compactions", place, "-s", "work", "--diff", record["id"])["summarised"])
+        for record in told("compactions", place, "-s", "work")["compactions"]
     )
     one = shown(client, "/message?session=work&seq=1")
     assert "Message" in one
@@ -189,9 +189,9 @@ def test_a_view_is_that_of_its_compaction(place: Path, client: TestClient) -> No
 
 def test_a_search_has_the_scores_of_the_command(place: Path, client: TestClient) -> None:
     for ranker in ("lexical", "cosine", "hybrid"):
-        known = told("search", place, "work", "question", "--limit", 3, "--ranker", ranker, "--explain")[
-            "hits"
-        ]
+        known = told(
+            "search", place, "-s", "work", "question", "--limit", 3, "--ranker", ranker, "--explain"
+        )["hits"]
         page = shown(client, f"/search?session=work&q=question&limit=3&ranker={ranker}")
         scores = [hit["score"] for hit in known]
         assert figures(page, "score") == pytest.approx(scores, abs=1e-6)  # of hybrid they age
@@ -211,7 +211,7 @@ def test_the_block_that_recall_would_place_is_that_of_the_session(place: Path, c
 
 
 def test_facts_are_those_of_the_command(place: Path, client: TestClient) -> None:
-    known = told("facts", place, "work", "--history")["facts"]
+    known = told("facts", place, "-s", "work", "--history")["facts"]
     page = shown(client, "/facts?session=work&history=1")
     assert re.findall(r'data-fact="([^"]+)"', page) == [fact["id"] for fact in known]
     assert "The door code is 4711." in page

@@ -53,8 +53,8 @@ def test_the_pages_have_the_figures_of_the_commands(address: str) -> None:
         for page in ("/?sort=name", "/compaction?session=work&id=1", "/facts?session=work"):
             shown(client, page)
         page = shown(client, "/session?session=work&window=100000")
-        assert figure(page, "total_tokens") == told("context", address, "work")["total_tokens"]
-        hits = told("search", address, "work", "question", "--limit", 3)["hits"]
+        assert figure(page, "total_tokens") == told("context", address, "-s", "work")["total_tokens"]
+        hits = told("search", address, "-s", "work", "question", "--limit", 3)["hits"]
         page = shown(client, "/search?session=work&q=question&limit=3")
         assert figures(page, "score") == pytest.approx([hit["score"] for hit in hits], abs=1e-6)
         page = shown(client, "/health?check=1")

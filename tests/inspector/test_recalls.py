@@ -51,7 +51,7 @@ def client(place: Path) -> Iterator[TestClient]:
 
 
 def test_the_log_of_recalls_has_the_figures_of_the_command(place: Path, client: TestClient) -> None:
-    known = told("recalls", place, "s")["recalls"]
+    known = told("recalls", place, "-s", "s")["recalls"]
     page = shown(client, "/search?session=s")
     assert len(known) == 4
     assert figures(page, "recall_tokens") == [each["tokens"] for each in known]
@@ -70,7 +70,7 @@ def test_the_log_of_recalls_has_the_figures_of_the_command(place: Path, client: 
 
 def test_an_entry_that_has_left_is_shown_as_forgotten(place: Path, client: TestClient) -> None:
     page = shown(client, "/search?session=s")
-    known = told("recalls", place, "s")["recalls"]
+    known = told("recalls", place, "-s", "s")["recalls"]
     gone = [each for recall in known for each in recall["candidates"] if each["content"] is None]
     assert len(gone) == 3
     assert page.count('<td class="note">forgotten</td>') == 3
@@ -80,7 +80,7 @@ def test_an_entry_that_has_left_is_shown_as_forgotten(place: Path, client: TestC
 
 def test_the_timeline_marks_what_was_placed(place: Path, client: TestClient) -> None:
     page = shown(client, "/session?session=s")
-    placed = [each for each in told("recalls", place, "s")["recalls"] if each["tokens"]]
+    placed = [each for each in told("recalls", place, "-s", "s")["recalls"] if each["tokens"]]
     assert page.count('<g class="recall"') == len(placed) == figure(page, "recalls_placed")
     for each in placed:
         assert (
@@ -93,7 +93,9 @@ def test_many_recalls_are_paged_and_thinned(tmp_path: Path) -> None:
     with inspected(tmp_path) as (client, _):
         first, second = (shown(client, f"/search?session=s&recalls={start}") for start in (0, RECALLS))
         seen = [int(each) for page in (first, second) for each in re.findall(r'id="recall(\d+)"', page)]
-        assert seen == [each["position"] for each in told("recalls", tmp_path, "s", "--limit", 99)["recalls"]]
+        assert seen == [
+            each["position"] for each in told("recalls", tmp_path, "-s", "s", "--limit", 99)["recalls"]
+        ]
         assert "Older →" in first
         assert "Older →" not in second
 
@@ -104,4 +106,4 @@ def test_a_session_without_recall_says_how_it_would_have_one(tmp_path: Path) -> 
     with inspected(tmp_path) as (client, _):
         assert "Nothing was recalled in this session" in shown(client, "/search?session=s")
         assert '<g class="recall"' not in shown(client, "/session?session=s")
-    assert told("recalls", tmp_path, "s") == {"session": "s", "recalls": []}
+    assert told("recalls", tmp_path, "-s", "s") == {"session": "s", "recalls": []}

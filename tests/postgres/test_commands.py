@@ -125,25 +125,27 @@ def test_the_commands_over_a_store_take_the_address_of_a_database(url: str, tmp_
     told("postgres", "setup", url)
     fill(url)
     assert [each["session_id"] for each in answer("sessions", url)["sessions"]] == ["chat"]
-    assert SECRET in told("show", url, "chat", "--end", 1)
-    assert answer("search", url, "chat", "question 2")["hits"]
-    (compaction,) = answer("compactions", url, "chat")["compactions"]
-    assert answer("compactions", url, "chat", "--diff", compaction["id"])["summarised"]
-    assert answer("expand", url, "chat", compaction["id"])["messages"]
-    assert answer("context", url, "chat")["total_tokens"] > 0
-    assert answer("timeline", url, "chat")["turns"]
-    assert answer("facts", url, "chat")["facts"] == []
+    assert SECRET in told("show", url, "-s", "chat", "--end", 1)
+    assert answer("search", url, "-s", "chat", "question 2")["hits"]
+    (compaction,) = answer("compactions", url, "-s", "chat")["compactions"]
+    assert answer("compactions", url, "-s", "chat", "--diff", compaction["id"])["summarised"]
+    assert answer("expand", url, "-s", "chat", compaction["id"])["messages"]
+    assert answer("context", url, "-s", "chat")["total_tokens"] > 0
+    assert answer("timeline", url, "-s", "chat")["turns"]
+    assert answer("facts", url, "-s", "chat")["facts"] == []
     assert answer("doctor", url)["healthy"]
     assert answer("doctor", url, "--secrets", code=0)["texts"] > 0
-    told("export", url, "chat", tmp_path / "chat.jsonl")
+    told("export", url, "-s", "chat", tmp_path / "chat.jsonl")
     told("import", tmp_path / "chat.jsonl", url, "--session", "again")
-    assert len(answer("show", url, "again")["messages"]) == len(answer("show", url, "chat")["messages"])
+    assert len(answer("show", url, "-s", "again")["messages"]) == len(
+        answer("show", url, "-s", "chat")["messages"]
+    )
     assert answer("import", tmp_path / "chat.jsonl", url, "--session", "again")["unchanged"] == 1
-    assert "has no session 'nobody'" in told("show", url, "nobody", code=2)
-    assert answer("undo", url, "chat")["undone"]
+    assert "has no session 'nobody'" in told("show", url, "-s", "nobody", code=2)
+    assert answer("undo", url, "-s", "chat")["undone"]
     assert answer("forget", url, "--text", SECRET, "--dry-run")["messages"] == 2
     assert "postgres erase" in told("forget", url, "--text", SECRET, "--yes", code=1)
-    assert SECRET not in told("show", url, "chat")
+    assert SECRET not in told("show", url, "-s", "chat")
 
 
 def test_a_store_is_copied_to_a_database_and_back(url: str, tmp_path: Path) -> None:
@@ -175,7 +177,7 @@ def test_a_server_of_mcp_serves_a_session_of_a_database(url: str) -> None:
         with open_memory(url + schema, access=Access(write=True)) as memory:
             memory.session.append(user("hello"))
             assert memory.session.log()[-1] == user("hello")
-        with pytest.raises(ConfigError, match="the database has no session 'nobody'") as caught:
+        with pytest.raises(ConfigError, match="the store has no session 'nobody'") as caught:
             open_memory(url + schema, "nobody")
         assert PASSWORD not in str(caught.value)
     assert "cannot open" in told("mcp", "--store", url.replace("127.0.0.1", "127.0.0.9"), code=2)

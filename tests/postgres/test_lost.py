@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import signal
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -16,7 +17,7 @@ from psycopg_pool import ConnectionPool
 from conversations import small, turns
 from postgres_stores import PostgresPool
 from postgres_working import hurry, until
-from servers import Moment, Postgres, Proxy
+from servers import Moment, Postgres, Proxy, running
 from siltstone import Session
 from siltstone.errors import (
     ReadOnlyStoreError,
@@ -291,3 +292,35 @@ def test_an_interrupt_does_not_cancel_a_write(pool: PostgresPool, monkeypatch: p
         interrupting.join()
         assert done.wait(300)
         assert [each.content for each in store.entries("a").entries] == ["silt", "mud"]
+
+
+def test_a_server_that_is_away_fails_calls_soon_and_then_at_once_until_it_is_back() -> None:
+    with running() as server:
+        with psycopg.connect(server.dsn, autocommit=True) as connection:
+            old = "CREATE DATABASE old ENCODING 'LATIN1' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0"
+            connection.execute(old)
+        with pytest.raises(StoreOpenError, match="'old' has the encoding LATIN1, and a store needs UTF8"):
+            PostgresStore.open(server.url(database="old"), setup=True)
+        words = f"host=127.0.0.1 port={server.port} user=postgres dbname=postgres client_encoding=LATIN1"
+        PostgresStore.open(words, setup=True).close()
+        with Session.open(f"{words} #siltstone", "a") as session:
+            session.append({"role": "user", "content": "\u6de4 silt"})
+            server.kill()
+            for most in (5, 0.5):
+                began = time.monotonic()
+                with pytest.raises(StoreUnavailableError, match="PostgreSQL takes no connection"):
+                    session.append({"role": "user", "content": "more"})
+                assert time.monotonic() - began < most
+            assert [each["content"] for each in session.history()] == ["\u6de4 silt"]
+            server.start()
+            until(lambda: _appends(session))
+            server.kill()
+            began = time.monotonic()
+        assert time.monotonic() - began < 2
+
+
+def _appends(session: Session) -> bool:
+    try:
+        return bool(session.append({"role": "user", "content": "back"}))
+    except StoreUnavailableError:
+        return False

@@ -539,34 +539,34 @@ def test_wf_42_status_and_a_forced_run_are_calls_and_commands(tmp_path: Path) ->
         session.append({"role": "user", "content": "Entry 65: it fell further."})
 
     runner = CliRunner()
-    status = runner.invoke(app, ["memory-status", str(place), "chat", "--json"])
+    status = runner.invoke(app, ["memory-status", str(place), "-s", "chat", "--json"])
     assert (status.exit_code, json.loads(status.stdout)["line"]) == (0, "[Memory: OK]")
-    assert "# Memory Status" in runner.invoke(app, ["memory-status", str(place), "chat"]).stdout
-    ran = runner.invoke(app, ["compact-memories", str(place), "chat", "--json"])
+    assert "# Memory Status" in runner.invoke(app, ["memory-status", str(place), "-s", "chat"]).stdout
+    ran = runner.invoke(app, ["compact-memories", str(place), "-s", "chat", "--json"])
     assert (ran.exit_code, json.loads(ran.stdout)["outcome"]) == (0, "compacted")
-    again = runner.invoke(app, ["compact-memories", str(place), "chat"])
+    again = runner.invoke(app, ["compact-memories", str(place), "-s", "chat"])
     assert again.exit_code == 1
-    assert runner.invoke(app, ["memory-status", str(place), "nobody"]).exit_code == 2
+    assert runner.invoke(app, ["memory-status", str(place), "-s", "nobody"]).exit_code == 2
 
     with Session.open(place, "told", preset="waterfall", model=lambda _: "It rose, and fell.") as session:
         for number in range(140):
             session.append({"role": "user", "content": f"Entry {number}: the river rose to {number} cm."})
             session.prepare()
     for model, code in ((["--model", "extractive"], 0), ([], 2)):
-        ran = runner.invoke(app, ["compact-memories", str(place), "told", *model])
+        ran = runner.invoke(app, ["compact-memories", str(place), "-s", "told", *model])
         assert ran.exit_code == code, (
             "lines are quoted beside what a model wrote only where that is asked for"
         )
 
     waterfall_of(tmp_path / "small", 9)
-    ran = runner.invoke(app, ["memory-status", str(tmp_path / "small"), "chat"])
+    ran = runner.invoke(app, ["memory-status", str(tmp_path / "small"), "-s", "chat"])
     assert "5 entries (0 to 4)" in ran.stdout, "by its own windows of four"
 
     with Session.open(tmp_path / "other", "chat", preset="rustant") as session:
         session.append({"role": "user", "content": "hello"})
         with pytest.raises(ConfigError, match="memory_status is a call of waterfall"):
             session.memory_status()
-    assert runner.invoke(app, ["memory-status", str(tmp_path / "other"), "chat"]).exit_code == 2
+    assert runner.invoke(app, ["memory-status", str(tmp_path / "other"), "-s", "chat"]).exit_code == 2
 
 
 #: A text of each system that says one thing, and how its error names the key, the bound and the value.

@@ -15,6 +15,7 @@ from siltstone import MemoryStore, Session, transcripts
 from siltstone.cli.app import app
 from siltstone.errors import InvalidMessageError
 from siltstone.messages import validate_history
+from siltstone.session.transfer import kind_of
 
 TIME = "2025-03-11T09:00:00+02:00"
 
@@ -235,8 +236,8 @@ def test_again_and_again_only_what_is_new_comes_in_and_goes_back(tmp_path: Path)
     with Session.open(store, "s-1") as session:
         session.append({"role": "user", "content": "continued"})
     assert set(answer("import", folder, store, "--undo")["undone"].values()) == {8, 1}
-    assert answer("show", store, "s-1")["messages"][-1]["message"]["content"] == "continued"
-    assert answer("search", store, "s-1", "What is there?")["hits"] == []
+    assert answer("show", store, "-s", "s-1")["messages"][-1]["message"]["content"] == "continued"
+    assert answer("search", store, "-s", "s-1", "What is there?")["hits"] == []
     assert answer("import", folder, store)["new"] > 0
     answer("import", folder / "none.jsonl", store, "--undo", code=2)
 
@@ -272,7 +273,7 @@ def test_secrets_are_left_out_when_asked(tmp_path: Path) -> None:
     file, secret = tmp_path / "chat.jsonl", "AKIA" + "QWERTYUIOPASDFGH"
     file.write_text(lines({"role": "user", "content": f"aws_access_key_id={secret}"}))
     answer("import", file, tmp_path / "store", "--redact")
-    assert secret not in json.dumps(answer("show", tmp_path / "store", "chat-1"))
+    assert secret not in json.dumps(answer("show", tmp_path / "store", "-s", "chat-1"))
 
 
 @pytest.mark.parametrize(
@@ -314,13 +315,14 @@ def test_no_file_is_an_error_of_another_kind(tmp_path: Path, count: int) -> None
             at = chance.randrange(len(data) + 1)
             data[at : at + chance.choice((0, 1, 4, 40))] = chance.choice([*pieces, data[:50]])
         if chance.random() < 0.3:  # another value in the place of one, so that the JSON stays whole
-            value, new = (
-                chance.choice([b'"1"', b'"Hi"', b"null", b'"r"']),
-                chance.choice([b"7", b"[[]]", b"{}"]),
+            value = chance.choice(
+                [b'"1"', b'"Hi"', b"null", b'"r"', b'"user"', b'"session_meta"', b'"human"']
             )
+            new = chance.choice([b"7", b"[[]]", b"{}", b"[" * 2_000])
             data = bytearray(chance.choice(samples).replace(value, new, chance.randint(1, 3)))
         file.write_bytes(data)
         try:
+            assert kind_of(file) == "transcript"
             for record in transcripts.read(file):
                 assert record.blocks is not None
         except InvalidMessageError:

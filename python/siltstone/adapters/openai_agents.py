@@ -24,7 +24,7 @@ from siltstone.messages import FORGOTTEN, Provenance, encode, read_message
 from siltstone.tools.base import Tool
 
 with requires("openai-agents"):
-    from agents import FunctionTool, Model, ModelProvider, MultiProvider, RunConfig, Usage
+    from agents import FunctionTool, Model, ModelProvider, MultiProvider, RunConfig, TResponseInputItem, Usage
     from agents.run_config import CallModelData, CallModelInputFilter, ModelInputData
     from agents.usage import InputTokensDetails
 
@@ -57,8 +57,8 @@ class SiltstoneSession:
         self.session_id = session.session_id
         self._door = Door(session, _Items(self), begins=False)
         session._core.is_first_list = False  # its list is read from the session, also after a restart
-        self._known: list[Item] = []  # the list that the session got last
-        self._stored: list[Item] = []  # the items that the Runner has stored
+        self._known: list[Any] = []  # the list that the session got last
+        self._stored: list[Any] = []  # the items that the Runner has stored
         self._sent: Ready[Item] | None = None  # the newest request
         self._is_in_use = False  # whether a Runner has called it
         self._usage: Any = None  # the usage of the current run
@@ -96,7 +96,7 @@ class SiltstoneSession:
             **settings,
         )
 
-    async def get_items(self, limit: int | None = None, wrapper: Any = None) -> list[Item]:
+    async def get_items(self, limit: int | None = None, wrapper: Any = None) -> list[TResponseInputItem]:
         """The items in view, or the newest *limit* of them. The log has all items."""
         self._enter(wrapper)
         view = await called(self.session, self.session.history)
@@ -106,7 +106,7 @@ class SiltstoneSession:
         self._known = list(self._stored)
         return list(self._stored if limit is None else self._stored[max(0, len(self._stored) - limit) :])
 
-    async def add_items(self, items: list[Item], wrapper: Any = None) -> None:
+    async def add_items(self, items: list[TResponseInputItem], wrapper: Any = None) -> None:
         """Adds items. Items that the session got before a model call are not added twice."""
         self._enter(wrapper)
         if not self._stored and not self._known:
@@ -115,7 +115,7 @@ class SiltstoneSession:
         if not _begins(self._known, self._stored):
             await self._observe(self._stored)
 
-    async def pop_item(self, wrapper: Any = None) -> Item | None:
+    async def pop_item(self, wrapper: Any = None) -> TResponseInputItem | None:
         """Removes the newest item and returns it. It leaves the view, and no search finds it."""
         items = await self.get_items(wrapper=wrapper)
         if not items:

@@ -36,7 +36,7 @@ def mcp(
         str | None, typer.Option(help="The session's id; left out, the only session of the store.")
     ] = None,
     namespace: Annotated[
-        str | None, typer.Option(help="Search what every session of this namespace said.")
+        str | None, typer.Option(help="Search every session of this namespace; it needs no --session.")
     ] = None,
     allow_write: Annotated[
         bool, typer.Option("--allow-write", help="Let clients save memories and compact.")

@@ -213,7 +213,9 @@ StorePath = Annotated[
         help="The directory of a store, or a path above or below it; or postgresql://USER@HOST/DATABASE.",
     ),
 ]
-SessionId = Annotated[str, typer.Argument(help="The session's id.")]
+SessionId = Annotated[
+    str | None, typer.Option("--session", "-s", help="The session's id. [default: the only one of the store]")
+]
 
 _RANKERS = {ranker: None for ranker in get_args(Ranker) if ranker not in ("dense", "fused")}
 MOST_SHOWN = 120  #: the maximum tokens of a hit in a terminal
@@ -271,8 +273,8 @@ def sessions(
 
 def search(
     store: StorePath,
-    session: SessionId,
     query: Annotated[str, typer.Argument(help="What to look for, in plain words.")],
+    session: SessionId = None,
     limit: Annotated[int, typer.Option(min=0, help="Hits at most.")] = 5,
     ranker: Annotated[str, typer.Option(help=f"One of: {', '.join(_RANKERS)}.")] = "lexical",
     order: Annotated[str, typer.Option(help="score: the best first; time: as they were said.")] = "score",
@@ -284,11 +286,12 @@ def search(
     It has the messages that compactions discarded, those that are still in context, and entries that the host
     indexed.
 
-    Example: siltstone search agent-data chat-1 "door code" --explain
+    Example: siltstone search agent-data "door code" --session chat-1
     """
     choice("--ranker", ranker, _RANKERS)
     choice("--order", order, dict.fromkeys(get_args(SearchOrder)))
     with refusals(), opened_session(store, session, read_only=True) as (_, held):
+        session = held.session_id
         hits = held.search(query, limit, ranker=ranker, explain=explain, order=order)  # type: ignore[arg-type]
     if as_json:
         print_json({"session": session, "query": query, "hits": [plain(asdict(hit)) for hit in hits]})
@@ -316,7 +319,7 @@ def hit_text(content: str, query: str, *, is_terminal: bool) -> str:
 
 def show(
     store: StorePath,
-    session: SessionId,
+    session: SessionId = None,
     start: Annotated[int, typer.Option(min=0, help="From this message on.")] = 0,
     end: Annotated[int | None, typer.Option(min=0, help="Up to this message, which is left out.")] = None,
     as_json: AsJson = False,
@@ -325,10 +328,10 @@ def show(
 
     The log has every message ever appended.
 
-    Example: siltstone show agent-data chat-1 --start 40 --end 60
+    Example: siltstone show agent-data --start 40 --end 60
     """
     with refusals(), opened(store, read_only=True) as held:
-        require_session(held, session)
+        session = require_session(held, session)
         rows = list(log_rows(held.open_log(session), start, end))
         if as_json:
             print_json({"session": session, "messages": [_row(row) for row in rows]})
@@ -341,7 +344,7 @@ def show(
 
 def log(
     store: StorePath,
-    session: SessionId,
+    session: SessionId = None,
     grep: Annotated[
         str, typer.Option("--grep", help="A regular expression; (?i) at its beginning ignores case.")
     ] = "",
@@ -351,11 +354,11 @@ def log(
 
     The log has every message ever appended, wherever it is now. Without --grep every line is shown.
 
-    Example: siltstone log agent-data chat-1 --grep "door code"
+    Example: siltstone log agent-data --grep "door code"
     """
     found: list[dict[str, Any]] = []
-    with refusals(), opened(store, read_only=True) as held:
-        require_session(held, session)
+    with refusals(), opened(store, read_only=True) as held, working("reading"):
+        session = require_session(held, session)
         for row in log_rows(held.open_log(session), 0, None):
             lines = _text(row).split("\n")
             matched = [lines[number] for number in matching_lines("\n".join(lines), grep)]
@@ -374,7 +377,7 @@ def log(
 
 def compactions(
     store: StorePath,
-    session: SessionId,
+    session: SessionId = None,
     undone: Annotated[bool, typer.Option("--undone", help="Those that were taken back as well.")] = False,
     diff: Annotated[
         int | None, typer.Option("--diff", help="The id of one: its kept, summarised and archived messages.")
@@ -385,10 +388,11 @@ def compactions(
 
     Each is shown with its summary. A branch of the history is listed too.
 
-    Example: siltstone compactions agent-data chat-1 --diff 2
+    Example: siltstone compactions agent-data --diff 2
     """
     if diff is not None:
         with refusals(), opened_session(store, session, read_only=True) as (memory, held):
+            session = held.session_id
             change = difference(held, memory, diff)
         if as_json:
             print_json({"session": session, **change_json(change)})
@@ -396,7 +400,7 @@ def compactions(
             show_difference(change)
         return
     with refusals(), opened_session(store, session, read_only=True) as (_, held):
-        records = held.compactions(undone=undone)
+        session, records = held.session_id, held.compactions(undone=undone)
     if as_json:
         print_json({"session": session, "compactions": [plain(asdict(record)) for record in records]})
         return
@@ -408,19 +412,19 @@ def compactions(
 
 def context(
     store: StorePath,
-    session: SessionId,
+    session: SessionId = None,
     window: Annotated[int | None, typer.Option(min=1, help="The model's window in tokens.")] = None,
     estimator: Annotated[str, typer.Option(help="How tokens are counted.")] = "blocks",
     as_json: AsJson = False,
 ) -> None:
     """Show the tokens in the context of a session, by category.
 
-    Example: siltstone context agent-data chat-1 --window 200000
+    Example: siltstone context agent-data --window 200000
 
     Exit code 1: the context is larger than the window.
     """
     with refusals(), opened_session(store, session, read_only=True) as (memory, held):
-        rule = tokens.rule(estimator)
+        session, rule = held.session_id, tokens.rule(estimator)
         view = read_history(held.history())
         full = breakdown(view, window, estimator=rule, messages_seen=memory.stats(session).messages)
         bands = categories(view, rule)
@@ -449,18 +453,18 @@ def context(
 
 def expand(
     store: StorePath,
-    session: SessionId,
     compaction: Annotated[int, typer.Argument(help="Its id, as `siltstone compactions` shows it.")],
+    session: SessionId = None,
     as_json: AsJson = False,
 ) -> None:
     """Show the messages that a summary replaced.
 
     For a branch, they are the messages that left with it.
 
-    Example: siltstone expand agent-data chat-1 2
+    Example: siltstone expand agent-data 2 --session chat-1
     """
     with refusals(), opened_session(store, session, read_only=True) as (_, held):
-        messages = held.expand(compaction)
+        session, messages = held.session_id, held.expand(compaction)
     if as_json:
         print_json({"session": session, "compaction": compaction, "messages": messages})
         return
@@ -473,7 +477,7 @@ def expand(
 
 def export(
     store: StorePath,
-    session: SessionId,
+    session: SessionId = None,
     transcript: Annotated[
         Path | None, typer.Argument(help="A new file; standard output where it is left out.")
     ] = None,
@@ -486,7 +490,7 @@ def export(
 
     The messages are as they were appended, and `import` reads them back.
 
-    Example: siltstone export agent-data chat-1 chat-1.jsonl
+    Example: siltstone export agent-data chat-1.jsonl --session chat-1
 
     The format `everything` has the whole session. The other formats are the documented files of an archive.
     With --json a file is needed, and the command prints the figures of the export.
@@ -497,7 +501,7 @@ def export(
     if as_json and transcript is None:
         refuse("--json tells what was written to a file: name one")
     with refusals(), opened(store, read_only=True) as held:
-        require_session(held, session)
+        session = require_session(held, session)
         texts = (row.raw for row in log_rows(held.open_log(session), 0, None))
         if transcript is None:
             for text in texts:
@@ -517,14 +521,14 @@ def export(
 
 
 def _export_archive(
-    store: Place, session: str, path: Path | None, kind: FileFormat, *, as_json: bool
+    store: Place, session: str | None, path: Path | None, kind: FileFormat, *, as_json: bool
 ) -> None:
     if path is None:
         refuse(f"--format {kind.value} needs a file")
     if path.exists():
         refuse(f"{path} exists already")
     with refusals(), working(f"writing {path.name}", hidden=as_json), opened(store, read_only=True) as held:
-        require_session(held, session)
+        session = require_session(held, session)
         count = _WRITERS[kind](held, [session], path)
     if as_json:
         print_json({"session": session, "format": kind.value, "file": str(path), "records": count})
@@ -571,15 +575,15 @@ def _time(row: LogRow) -> datetime:
 _SAID = 44  # columns before the bar
 
 
-def timeline(store: StorePath, session: SessionId, as_json: AsJson = False) -> None:
+def timeline(store: StorePath, session: SessionId = None, as_json: AsJson = False) -> None:
     """Show a session turn by turn, in tokens.
 
     It shows the tokens of each turn, the tokens in context after it, and each compaction.
 
-    Example: siltstone timeline agent-data chat-1
+    Example: siltstone timeline agent-data
     """
-    with refusals(), opened(store, read_only=True) as held:
-        require_session(held, session)
+    with refusals(), opened(store, read_only=True) as held, working("reading"):
+        session = require_session(held, session)
         turns, marks = told(held.open_log(session))
     if as_json:
         shown = {"turns": [asdict(each) for each in turns], "compactions": [asdict(each) for each in marks]}
@@ -618,7 +622,7 @@ _SHORT = 30  #: the maximum tokens of a shown text
 
 def recalls(
     store: StorePath,
-    session: SessionId,
+    session: SessionId = None,
     limit: Annotated[int, typer.Option(min=1, help="Recalls at most, the newest first.")] = 10,
     as_json: AsJson = False,
 ) -> None:
@@ -627,10 +631,10 @@ def recalls(
     For each call of the model it shows the entries that were placed before it, the entries that had no room,
     and the time.
 
-    Example: siltstone recalls agent-data chat-1 --limit 3
+    Example: siltstone recalls agent-data --limit 3
     """
     with refusals(), opened_session(store, session, read_only=True) as (held, shown):
-        found = recalls_of(shown, held, limit)
+        session, found = shown.session_id, recalls_of(shown, held, limit)
     if as_json:
         print_json({"session": session, "recalls": [_json(each) for each in found]})
         return
@@ -681,7 +685,7 @@ def _json(shown: ShownRecall) -> dict[str, Any]:
 
 def facts(
     store: StorePath,
-    session: SessionId,
+    session: SessionId = None,
     query: Annotated[str | None, typer.Argument(help="What to look for; all facts without it.")] = None,
     limit: Annotated[int, typer.Option(min=0, help="Facts at most.")] = 100,
     as_of: Annotated[datetime | None, typer.Option(help="What held then, in local time.")] = None,
@@ -702,16 +706,14 @@ def facts(
 
     The newest facts come first; with a query, the best matches.
 
-    Example: siltstone facts agent-data chat-1 "favourite colour"
+    Example: siltstone facts agent-data "favourite colour"
     """
-    with (
-        refusals(),
-        opened(store, read_only=not (retract or restore)) as held,
-        Session.open(None, session, memory=held, preset=None) as known,
-    ):
+    with refusals(), opened_session(store, session, read_only=not (retract or restore)) as (_, known):
+        session = known.session_id
         for fact_id, change in ((retract, known.retract), (restore, known.restore)):
             if fact_id is not None and not change(fact_id):
                 raise typer.BadParameter(f"session {session!r} has no such fact to change: {fact_id}")
+        sources: list[str] = []
         found = (
             known.standing()
             if standing
@@ -726,26 +728,26 @@ def facts(
         )
         if why is not None:
             found = [fact for fact in found if why in (fact.id, fact.superseded_by)]
-            for fact in () if as_json else found:
-                _tell_source(fact, known)
+            sources = [said for fact in found for said in _source(fact, known)]
     if as_json:
         print_json({"session": session, "facts": [plain(asdict(fact)) for fact in found]})
         return
+    for said in sources:
+        line(said)
     for fact in found:
         line(f"{fact.id}  {fact.type}, {moment(datetime_from(fact.created_at))}{_ended(fact)}", "dim")
         line(f"{fact.content}\n")
     line(f"{len(found)} facts")
 
 
-def _tell_source(fact: Fact, known: Session) -> None:
-    """Tells from which messages *fact* is."""
+def _source(fact: Fact, known: Session) -> Iterator[str]:
+    """The messages that *fact* is from."""
     said = "; ".join(f"messages {start} to {end - 1}" for start, end in fact.source_ranges) or "no message"
-    line(
-        f"{fact.id} was said by {fact.speaker or 'nobody who is known'}: {said} of session {fact.session_id}"
-    )
+    who = fact.speaker or "nobody who is known"
+    yield f"{fact.id} was said by {who}: {said} of session {fact.session_id}"
     for start, end in fact.source_ranges if fact.session_id == known.session_id else ():
         for message in read_history(known.log(start, end)):
-            line(f"  {message.role}: {message.text[:200]}", "dim")
+            yield f"  {message.role}: {message.text[:200]}"
 
 
 def _ended(fact: Fact) -> str:
@@ -759,17 +761,17 @@ def _ended(fact: Fact) -> str:
 # Commands on waterfall memory: ``memory-status`` and ``compact-memories``.
 
 
-def memory_status(store: StorePath, session: SessionId, as_json: AsJson = False) -> None:
+def memory_status(store: StorePath, session: SessionId = None, as_json: AsJson = False) -> None:
     """Show the state of the memory of a waterfall session.
 
     It shows the range of each summary, and messages that are missing.
 
-    Example: siltstone memory-status agent-data chat-1
+    Example: siltstone memory-status agent-data
 
     Exit code 1: a message is missing.
     """
     with refusals(), _session(store, session) as held:
-        report = held.memory_status()
+        session, report = held.session_id, held.memory_status()
     if as_json:
         told = {name: getattr(report, name) for name in ("line", "warnings", "errors", "markdown")}
         print_json({"session": session, **told})
@@ -780,7 +782,7 @@ def memory_status(store: StorePath, session: SessionId, as_json: AsJson = False)
 
 def compact_memories(
     store: StorePath,
-    session: SessionId,
+    session: SessionId = None,
     model: Annotated[
         str | None, typer.Option(help="Who writes: gpt-5-mini, claude-sonnet-5; extractive quotes lines.")
     ] = None,
@@ -788,7 +790,7 @@ def compact_memories(
 ) -> None:
     """Summarise a waterfall session now, even if no run is due.
 
-    Example: siltstone compact-memories agent-data chat-1
+    Example: siltstone compact-memories agent-data
 
     If a model has written the summaries so far, name it with --model. Exit code 1: nothing was compacted; the
     reason is printed.
@@ -798,7 +800,7 @@ def compact_memories(
         if model is None and any(writer != {EXTRACTIVE} for writer in writers):
             refuse("a model wrote the summaries of this session: name it with --model, or say "
                    "--model extractive to quote lines")  # fmt: skip
-        outcome = held.compact_memories()
+        session, outcome = held.session_id, held.compact_memories()
     done = isinstance(outcome, Compacted)
     reason = "" if isinstance(outcome, Compacted) else f"{outcome.reason}: {outcome.message}"
     if as_json:
@@ -811,11 +813,11 @@ def compact_memories(
 
 
 @contextmanager
-def _session(store: Place, session_id: str, model: str | None = None) -> Iterator[Session]:
+def _session(store: Place, session_id: str | None, model: str | None = None) -> Iterator[Session]:
     """The session, with the preset that it was begun with, and with the named *model*."""
     path = find_store(store)
     with opened(path, read_only=True) as held:
-        require_session(held, session_id)
+        session_id = require_session(held, session_id)
     options: Any = {}
     if model is not None:
         maker = models.anthropic if "claude" in model else models.openai

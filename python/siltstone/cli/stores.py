@@ -24,6 +24,7 @@ from rich.progress import (
 
 from siltstone.errors import SiltstoneError, StoreOpenError
 from siltstone.figures import require_session
+from siltstone.memory import opening
 from siltstone.memory.limits import DEFAULTS, Limits
 from siltstone.memory.opening import is_database
 from siltstone.messages import well_formed
@@ -85,8 +86,8 @@ def _below(path: Path) -> Iterator[Path]:
 
 
 def parts_of(address: str) -> tuple[str, str]:
-    """The address of a database for libpq, and the schema after a ``#``, by default ``siltstone``."""
-    conninfo, _, schema = address.partition("#")
+    """The address of a database for libpq, and the schema behind it, by default ``siltstone``."""
+    conninfo, schema = opening.parts_of(address)
     return conninfo, schema or "siltstone"
 
 
@@ -122,16 +123,20 @@ def open_place(place: Place, *, read_only: bool, limits: Limits = DEFAULTS) -> A
 
 
 @contextmanager
-def opened_session(place: Place, session_id: str, *, read_only: bool) -> Iterator[tuple[AnyStore, Session]]:
+def opened_session(
+    place: Place, session_id: str | None, *, read_only: bool
+) -> Iterator[tuple[AnyStore, Session]]:
     """An existing session in the store for *place*, with the store; a new session is never begun.
 
+    Print no lines meanwhile: the terminal shows that it is read.
+
     Raises:
-        ConfigError: the store has no such session.
+        ConfigError: the store has no such session, or none was named and it has several.
     """
     with opened(place, read_only=read_only) as store:
-        require_session(store, session_id)
+        session_id = require_session(store, session_id)
         options: Any = {"preset": None} if read_only else {}  # reading needs no preset
-        with Session.open(None, session_id, memory=store, **options) as session:
+        with Session.open(None, session_id, memory=store, **options) as session, working("reading"):
             yield store, session
 
 
@@ -188,7 +193,7 @@ def progress(*, hidden: bool) -> Iterator[Progress]:
 
 
 @contextmanager
-def working(text: str, *, hidden: bool) -> Iterator[None]:
+def working(text: str, *, hidden: bool = False) -> Iterator[None]:
     """Shows *text* and the elapsed time during a step of unknown length, and removes the line at the end.
 
     The line is on standard error, and only if that is a terminal. Do not print other lines meanwhile.

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from datetime import datetime
 from typing import TYPE_CHECKING, Final, Protocol, Self, TypedDict, Unpack
 
@@ -25,6 +27,20 @@ class LanguageSettler(Protocol):
         Raises:
             ConfigError: an unknown language, or another one was settled before.
         """
+
+
+HURRIED: ContextVar[bool] = ContextVar("siltstone_hurried", default=False)
+"""Whether this call can do without its store: one on a server that is away fails it soon."""
+
+
+@contextmanager
+def hurried() -> Iterator[None]:
+    """Meanwhile no call waits for a server that takes no connection."""
+    token = HURRIED.set(True)
+    try:
+        yield
+    finally:
+        HURRIED.reset(token)
 
 
 class Store(Protocol):

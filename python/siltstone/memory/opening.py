@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 from collections.abc import Iterable, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
@@ -22,7 +23,10 @@ if TYPE_CHECKING:
     from siltstone.memory.vectors import Vectors
 
 
-DATABASES: Final = ("postgresql://", "postgres://")  # as libpq knows them
+#: The address of a database as libpq knows it: a URL, or words such as ``host=db.example dbname=app``.
+_DATABASE: Final = re.compile(
+    r"postgres(?:ql)?://|\s*(?:host|hostaddr|port|dbname|user|password|passfile|service|sslmode)\s*=\s*\S"
+)
 DENSE: Final = ("dense", "fused")  # the rankers that need an embedder
 
 
@@ -33,13 +37,22 @@ def open_store(path: str | os.PathLike[str], **options: Any) -> Store:
     """
     if not is_database(path):
         return _opened("MemoryStore", path, options)
-    conninfo, _, schema = os.fspath(path).partition("#")
+    conninfo, schema = parts_of(os.fspath(path))
     return _opened("PostgresStore", conninfo, {**options, **({"schema": schema} if schema else {})})
 
 
 def is_database(path: object) -> bool:
     """Whether that is the address of a database, and no path."""
-    return isinstance(path, str) and path.startswith(DATABASES)
+    return isinstance(path, str) and _DATABASE.match(path) is not None
+
+
+def parts_of(address: str) -> tuple[str, str]:
+    """The address of a database for libpq, and the schema behind a ``#``, ``""`` for none.
+
+    A ``#`` between words, such as one of a password, begins no schema; one behind a blank does.
+    """
+    conninfo, _, schema = address.partition("#" if "://" in address else " #")
+    return conninfo, schema
 
 
 def open_documented_store(path: str | os.PathLike[str], **options: Any) -> Store:

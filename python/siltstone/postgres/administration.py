@@ -162,7 +162,7 @@ def _connected(conninfo: str, schema: str, *, has_tables: bool = True) -> Iterat
     shown = address(conninfo)
     try:
         with psycopg.connect(
-            conninfo, autocommit=True, prepare_threshold=None, connect_timeout=10
+            conninfo, autocommit=True, prepare_threshold=None, connect_timeout=10, client_encoding="UTF8"
         ) as connection:
             if has_tables and version_of(connection, schema) is None:
                 raise StoreOpenError(

@@ -8,6 +8,8 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from contextvars import copy_context
+from functools import partial
 from typing import Any, Final, Literal, NoReturn, TypeAlias, TypeVar
 from weakref import WeakKeyDictionary
 
@@ -25,6 +27,7 @@ from siltstone.errors import (
     StoreUnavailableError,
     requires,
 )
+from siltstone.memory.base import HURRIED
 from siltstone.postgres import protocol, schema as tables
 from siltstone.postgres.administration import address
 
@@ -190,6 +193,7 @@ def look(
     connection: Connection, schema: str, create: bool, hash_rule: str | None
 ) -> tuple[bool, str, str | None]:
     """Whether the role may write to the tables, which are made where asked for; their rule and language."""
+    tables.check_encoding(connection)
     if create:
         tables.setup(connection, schema, hash_rule or tables.HASH_RULES[0])
     version = tables.version_of(connection, schema)
@@ -233,6 +237,11 @@ Settled = Literal["done", "moved", "again"]
 
 DEADLINE: Final = 30.0  #: seconds that a write may take, including the steps that find out its outcome
 POOL: Final = 8  #: connections of a pool of our own, at most
+PATIENCE: Final = 2.0  #: seconds that a call waits for a connection before it looks for the server
+HURRY: Final = 0.3  #: the same, of a call that may do without the server
+HURRIED_DEADLINE: Final = 5.0  #: seconds for the answer to such a call
+LOOK: Final = 2  #: seconds of such a look, at most
+AGAIN: Final = 0.5  #: seconds between two looks at a server that was not there
 _PAUSES: Final = (0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
 _UNREPLICATED: Final = "01000"  # a warning during a write: the wait for a standby was cancelled
 
@@ -273,6 +282,7 @@ class Database:
         self._lock = threading.Lock()
         self._apart = protocol.Apart()
         self._lent: dict[int, Connection] = {}  # borrowed connections, by thread
+        self._down = ""  # why the server takes no connection; "" while it does
         self._block = range(0)  # reserved ids of entries that no mirror has yet
 
     @classmethod
@@ -303,8 +313,10 @@ class Database:
             else:
                 address(conninfo)  # else libpq would quote a piece of what is none, perhaps a password
                 given = conninfo_to_dict(conninfo)
-                options: dict[str, Any] = {"autocommit": True, "prepare_threshold": None}
-                own = {"connect_timeout": "10", "application_name": "siltstone"}
+                options: dict[str, Any] = {
+                    "autocommit": True, "prepare_threshold": None, "client_encoding": "UTF8",
+                }  # fmt: skip
+                own = {"connect_timeout": "5", "application_name": "siltstone"}
                 options |= {
                     key: value
                     for key, value in own.items()
@@ -313,6 +325,8 @@ class Database:
                 with psycopg.connect(conninfo, **options) as connection:
                     writable, rule, language = look(connection, schema, create, hash_rule)
                 how: dict[str, Any] = {"kwargs": options, "timeout": deadline, "name": "siltstone"}
+                # It gives up soon: the next call has it connect anew, at once when the server is back.
+                how["reconnect_timeout"] = PATIENCE
                 pool = ConnectionPool(conninfo, min_size=1, max_size=POOL, open=True, **how)
         return cls(
             pool,
@@ -334,9 +348,9 @@ class Database:
             return
         with self._lock:
             was, self._closed = self._closed, True
-        self._apart.close(self.deadline, self._hang_up_all)
+        self._apart.close(HURRY if self._down else self.deadline, self._hang_up_all)
         if self._owned and not was:
-            self.pool.close()
+            self.pool.close(HURRY if self._down else DEADLINE)
 
     def check(self) -> None:
         """Checks that the store may be used.
@@ -378,7 +392,7 @@ class Database:
         *is_apart* runs it in a thread of its own, which is left behind when the time is over.
         """
         self.check()
-        until = time.monotonic() + self.deadline
+        until = time.monotonic() + self._limit()
 
         def read() -> list[tables.Row]:
             for pause in _pauses():
@@ -393,6 +407,9 @@ class Database:
             raise AssertionError("pauses do not end")
 
         return self._call(read, until, outcome="not written") if is_apart else read()
+
+    def _limit(self) -> float:
+        return min(self.deadline, HURRIED_DEADLINE) if HURRIED.get() else self.deadline
 
     def _silence(self, why: str) -> StoreUnavailableError:
         return StoreUnavailableError(
@@ -527,10 +544,10 @@ class Database:
             StoreUnavailableError: the outcome could not be found out in time (``outcome="unknown"``).
         """
         statements = [self.statements.write(write) for write in writes]
-        until = time.monotonic() + self.deadline
+        until = time.monotonic() + self._limit()
         # One statement keeps to the time by itself, and an interrupt comes to the main thread alone.
         is_apart = len(writes) > 1 or protocol.is_main()
-        tried = False
+        tried = is_open = False
         for pause in _pauses():
             try:
                 if tried:
@@ -541,7 +558,12 @@ class Database:
                 if is_apart:
                     return self._call(lambda: self._write_once(statements, until), until, begun=again)
                 return self._write_once(statements, until)
+            except StoreUnavailableError as error:
+                if is_open:  # what was sent before may be done
+                    raise StoreUnavailableError(str(error), outcome="unknown") from error
+                raise
             except LostError as lost:
+                is_open = True
                 if time.monotonic() + pause > until:
                     raise StoreUnavailableError(
                         f"the connection to PostgreSQL was lost in a write, and what became of it is not "
@@ -641,7 +663,7 @@ class Database:
         """
         self.check()
         try:
-            return self._apart.run(work, until - time.monotonic())
+            return self._apart.run(partial(copy_context().run, work), until - time.monotonic())
         except protocol.NotInTimeError as late:
             if late.thread is not None:
                 self._hang_up(late.thread)
@@ -687,16 +709,52 @@ class Database:
         self.pool.putconn(connection)
 
     def _lent_by_pool(self, until: float) -> Connection:
+        patience = HURRY if HURRIED.get() else PATIENCE
+        most = min(until, time.monotonic() + patience) if self._owned else until
+        while True:
+            if self._down:
+                raise StoreUnavailableError(
+                    f"PostgreSQL takes no connection: {self._down}; calls fail at once until it does",
+                    outcome="not written",
+                )
+            try:
+                connection: Connection = self.pool.getconn(timeout=max(0.001, most - time.monotonic()))
+                return connection
+            except (PoolTimeout, TooManyRequests) as error:
+                if self._owned and not self._answers():
+                    continue
+                if most >= until:
+                    raise StoreBusyError(
+                        f"no connection of the pool {self.pool.name!r} was free within {self.deadline} "
+                        f"seconds; it has at most {self.pool.max_size}"
+                    ) from error
+                most = until
+            except PoolClosed as error:
+                raise StoreClosedError(f"the pool {self.pool.name!r} is closed") from error
+
+    def _answers(self) -> bool:
+        """Whether the server takes a connection. If not, a thread waits until it does."""
+        why = self._looked()
+        with self._lock:
+            if why and not self._down:
+                threading.Thread(target=self._wait_for_it, name="siltstone-postgres", daemon=True).start()
+            self._down = why
+        return not why
+
+    def _looked(self) -> str:
+        """Why the server takes no connection; "" if it does. The pool is not asked: it may be busy."""
+        pool: Any = self.pool  # of our own: its settings are values, not functions
         try:
-            connection: Connection = self.pool.getconn(timeout=max(0.001, until - time.monotonic()))
-            return connection
-        except (PoolTimeout, TooManyRequests) as error:
-            raise StoreBusyError(
-                f"no connection of the pool {self.pool.name!r} was free, or could be made, within "
-                f"{self.deadline} seconds; it has at most {self.pool.max_size}"
-            ) from error
-        except PoolClosed as error:
-            raise StoreClosedError(f"the pool {self.pool.name!r} is closed") from error
+            psycopg.connect(pool.conninfo, **{**pool.kwargs, "connect_timeout": LOOK}).close()
+        except psycopg.Error as error:
+            return first_line(error)
+        return ""
+
+    def _wait_for_it(self) -> None:
+        while not self._closed and (why := self._looked()):
+            self._down = why
+            time.sleep(AGAIN)
+        self._down = ""
 
 
 class _Loan:

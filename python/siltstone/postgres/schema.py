@@ -83,6 +83,7 @@ def setup(connection: psycopg.Connection[Any], schema: str = "siltstone", hash_r
         StoreVersionError: another version of siltstone has made the tables. They stay unchanged.
     """
     name = quoted(schema)
+    check_encoding(connection)
     with connection.transaction():
         connection.execute("SELECT pg_advisory_xact_lock(%s)", [_LOCK], prepare=False)
         found = version_of(connection, schema)
@@ -102,6 +103,27 @@ def setup(connection: psycopg.Connection[Any], schema: str = "siltstone", hash_r
             )
         elif found != SCHEMA_VERSION:
             raise another(schema, found)
+
+
+def check_encoding(connection: psycopg.Connection[Any]) -> None:
+    """Checks that texts of every script can be kept, and read again. It asks the server nothing.
+
+    Raises:
+        StoreOpenError: the database has another encoding than UTF-8, or a caller's own pool has.
+    """
+    told = connection.info.parameter_status
+    if (has := told("server_encoding")) != "UTF8":
+        raise StoreOpenError(
+            f"database {connection.info.dbname!r} has the encoding {has}, and a store needs UTF8: make one "
+            f"with CREATE DATABASE ... ENCODING 'UTF8' TEMPLATE template0",
+            path=connection.info.dbname,
+        )
+    if (has := told("client_encoding")) != "UTF8":
+        raise StoreOpenError(
+            f"the connections of the pool have the encoding {has}, and a store needs UTF8: open the pool "
+            "with kwargs={'client_encoding': 'UTF8'}",
+            path=connection.info.dbname,
+        )
 
 
 def version_of(connection: psycopg.Connection[Any], schema: str) -> int | None:

@@ -12,8 +12,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NoReturn, Self, TypeAlias, Unpack
 
 from siltstone.compaction.base import Compactor, Reason, Trigger, check_policy
-from siltstone.errors import ConfigError, SessionBusyError, StoreError, refuse
+from siltstone.errors import ConfigError, SessionBusyError, StoreError, StoreUnavailableError, refuse
 from siltstone.llm import Steps, UsageRecord
+from siltstone.memory.base import hurried
 from siltstone.memory.entry import SearchHit, SearchOptions
 from siltstone.memory.limits import checked_limit
 from siltstone.messages import RawMessage
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from siltstone.session.recalling import Recalling
     from siltstone.session.tools import ContextSearch
     from siltstone.tools.base import Tool
-    from siltstone.tools.memory import SavedMemory
+    from siltstone.tools.memory import SavedMemory, Writer
 
     _Find: TypeAlias = Callable[[str, int, SearchOptions], list[SearchHit]]
     MadeTool: TypeAlias = tuple[object, Tool]  # for what it was made, and the tool
@@ -455,14 +456,17 @@ class SessionCalls:
         shows = self._in_context.shows
         return [hit for hit in hits if not shows(hit.session_id, hit.source_range)][:limit]
 
-    def memory_search_of_all(self) -> Tool:
+    def memory_search_of_all(self, write: Writer, description: str) -> Tool:
         """The tool for a client that does not see the context: it finds what is in context, too."""
-        from siltstone.tools import memory_search
+        from siltstone.tools.memory import searching_tool
 
         self.check_memory()
         find = partial(self._search_all, find=self._kept)
         across, count = self.core.cross_session, self.core.view.rule.count_text
-        return memory_search(find, budget=self._budget(), count=count, cross_session=across, now=self._now)
+        tool = searching_tool(
+            find, budget=self._budget(), count=count, cross_session=across, now=self._now, write=write
+        )
+        return replace(tool, description=description)
 
     def _search_all(
         self, query: str, limit: int, *, find: _Find | None = None, **options: Unpack[SearchOptions]
@@ -720,9 +724,13 @@ class BaseSession:
         self._core.begins_run = True
 
     def history(self) -> list[Any]:
-        """The current view, with other workers' changes. Asks no policy, so nothing is compacted."""
+        """The current view, with other workers' changes unless their server is down. Nothing is compacted."""
         self._core.check_open()
-        return self._core.follow().view.raws()
+        try:
+            with hurried():
+                return self._core.follow().view.raws()
+        except StoreUnavailableError:  # then it is the view as this worker knows it
+            return self._core.state.view.raws()
 
     def _begin_driver(self) -> None:
         """Starts a driver for the compaction in the background, if it has none. Returns at once."""

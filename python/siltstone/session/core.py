@@ -20,7 +20,7 @@ from siltstone import errors
 from siltstone.compaction.base import check_pin_budget
 from siltstone.hooks import NO_COMPACTION_HOOKS, CompactionHooks
 from siltstone.llm import UsageRecord, total_usage
-from siltstone.memory.base import Store
+from siltstone.memory.base import Store, hurried
 from siltstone.memory.convert import MAX_INTEGER
 from siltstone.memory.entry import SearchScope, SourceRange
 from siltstone.memory.log import (
@@ -514,11 +514,12 @@ class SessionCore:
             self.is_closed = True
             try:
                 self.catch_up()
-                state = self.followed()
-                if (self.recalls or state.clock != state.stored) and not state.deleted:
-                    self._save_clock(state.clock)
-            except (errors.ReadOnlyStoreError, errors.StoreConflictError):
-                pass  # the store is read-only, or another worker has stored a newer clock
+                with hurried():
+                    state = self.followed()
+                    if (self.recalls or state.clock != state.stored) and not state.deleted:
+                        self._save_clock(state.clock)
+            except (errors.ReadOnlyStoreError, errors.StoreConflictError, errors.StoreUnavailableError):
+                pass  # the store is read-only or away, or another worker has stored a newer clock
             finally:
                 if owns_store:
                     self.store.close()
@@ -627,12 +628,14 @@ class SessionCore:
         is_known = (factor, beside) != (1.0, self.reserved_tokens)
         counted -= min(counted, int(block * factor) if is_known else counted * block // max(1, whole))
         cached = min(cached_tokens(usage), counted)  # a provider has no more in its cache than it was sent
-        clock = state.clock.heard(counted, state.end, cached, self.milliseconds())
+        known = None
         if counted and sent and not state.view.is_mostly_media():
-            known = clock.known().counted(sent, counted, state.view.rule.name, self.reserved_tokens)
-            clock = clock.learned(known.cut(self.given_window or 0))
-            if clock.known().tokens != known.tokens:
+            before = state.clock.known()
+            known = before.counted(sent, counted, state.view.rule.name, self.reserved_tokens)
+            known = known.cut(self.given_window or 0)
+            if known.tokens != before.tokens:
                 self._untold = self.context_window
+        clock = state.clock.heard(counted, state.end, cached, self.milliseconds(), known)
         return clock, (sent + self.reserved_tokens) / counted - 1 if counted else None
 
     def _answered(self, clock: CompactionClock, usage: Any, state: SessionState) -> CompactionClock:

@@ -195,11 +195,25 @@ class CompactionClock:
         """The clock after one more boundary, at which the window had reached *band* per cent."""
         return replace(self, boundary=self.boundary + 1, band=band, noted=noted)
 
-    def heard(self, input_tokens: int, seq: int, cached: int = 0, at: int = 0) -> CompactionClock:
-        """The clock after a model call with the provider's count. The call saw the messages before *seq*."""
+    def heard(
+        self, input_tokens: int, seq: int, cached: int = 0, at: int = 0, known: LearnedLimit | None = None
+    ) -> CompactionClock:
+        """The clock after a model call with the provider's count. The call saw the messages before *seq*.
+
+        *known* is what the provider of its model told now.
+        """
         return replace(
-            self, last_input_tokens=input_tokens, last_input_seq=seq, cached_tokens=cached, heard_at=at
+            self,
+            last_input_tokens=input_tokens,
+            last_input_seq=seq,
+            cached_tokens=cached,
+            heard_at=at,
+            limits=self.limits if known is None else self._limits(known),
         )
+
+    def _limits(self, limit: LearnedLimit) -> tuple[LearnedLimit, ...]:
+        """The limits with *limit* in the place of the one of its model."""
+        return (*(each for each in self.limits if each.model != limit.model), limit)[-MOST_LIMITS:]
 
     def known(self) -> LearnedLimit:
         """What the provider of the next request's model told."""
@@ -229,8 +243,7 @@ class CompactionClock:
 
     def learned(self, limit: LearnedLimit | None) -> CompactionClock:
         """The clock with *limit* in the place of the one of its model; None: without all that was learned."""
-        others = [each for each in self.limits if limit is not None and each.model != limit.model]
-        return replace(self, limits=() if limit is None else (*others, limit)[-MOST_LIMITS:])
+        return replace(self, limits=() if limit is None else self._limits(limit))
 
     def answered(self, tokens: int, window: int | None) -> CompactionClock:
         """The clock after the model took a request of *tokens*. That raises a smaller limit of this model."""

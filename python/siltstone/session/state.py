@@ -153,7 +153,7 @@ class View:
         self._length = len(self._items)
         self._units = sum(item.units for item in self._items)
         self._sendable: tuple[int, View | None] = (0, None)  # cache of ``sendable``: messages, their form
-        self._weighed = (0, 0)  # cache: number of messages weighed, their bytes
+        self._weighed = (0, 0, 0)  # cache: number of messages weighed, their bytes, and those of media
         self._fixed = (0, 0)  # cache: number of messages checked, how many of them are fixed
         self._asked = (
             0,
@@ -181,16 +181,17 @@ class View:
     @property
     def bytes(self) -> int:
         """The size of the whole view in a request, in bytes. Each message is weighed once, on demand."""
-        weighed, size = self._weighed
+        weighed, size, media = self._weighed
         for item in self._items[weighed : self._length]:
             size += message_bytes(item.message)
-        self._weighed = (self._length, size)
+            if item.message.said is None:
+                media += sum(part.size for part in item.message.parts if part.kind == "blob")
+        self._weighed = (self._length, size, media)
         return request_bytes(size)
 
     def is_mostly_media(self) -> bool:
         """Whether more than half of the bytes are those of media."""
-        parts = (part for item in self if item.message.said is None for part in item.message.parts)
-        return request_bytes(sum(part.size for part in parts if part.kind == "blob")) * 2 > self.bytes
+        return self.bytes < 2 * request_bytes(self._weighed[2])
 
     def items(self, start: int = 0) -> list[Item]:
         """The items from position *start* on, in a new list."""

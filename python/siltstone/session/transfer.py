@@ -131,7 +131,7 @@ def kind_of(path: str | os.PathLike[str]) -> str:
         line = next((each for each in iter(lambda: file.readline(1 << 20), b"") if each.strip()), b"")
     try:
         first = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         return "transcript"
     if not isinstance(first, dict):
         return "transcript"
@@ -139,7 +139,8 @@ def kind_of(path: str | os.PathLike[str]) -> str:
         return "everything"
     if isinstance(first.get("sessionId"), str) and "content" in first:
         return "segments"
-    is_fact = first.get("type") in KINDS and "role" not in first and isinstance(first.get("timestamp"), int)
+    kind, when = first.get("type"), first.get("timestamp")
+    is_fact = isinstance(kind, str) and kind in KINDS and "role" not in first and isinstance(when, int)
     return "knowledge" if is_fact or first.get("_deleted") is True else "transcript"
 
 

@@ -350,7 +350,8 @@ SEARCH_DESCRIPTION, SEARCH_PARAMETERS = base.described(SEARCH_NAME)
 
 CROSS_SESSION_DESCRIPTION = f"{SEARCH_DESCRIPTION[:-1]} or from previous sessions."
 
-_Result: TypeAlias = Callable[[SearchHit, str], str]  # the JSON text of a hit with that content
+Writer: TypeAlias = Callable[[list[str], list[SearchHit]], str]
+"""A function of the contents of the first hits, cut to fit, and all hits: the text of an answer."""
 _Now: TypeAlias = Callable[[], datetime]  # the current time, in the zone in which days begin
 
 _PROPERTIES: Final[dict[str, Any]] = SEARCH_PARAMETERS["properties"]
@@ -420,8 +421,9 @@ def searching_tool(
     now: _Now,
     direct: Direct | None = None,
     is_plain: bool = False,
+    write: Writer | None = None,
 ) -> base.Tool:
-    """As :func:`memory_search`; *direct* answers calls with a query and a limit alone.
+    """As :func:`memory_search`; *direct* answers calls with query and limit alone, *write* writes answers.
 
     The model of a tool that *is_plain* is told of these two arguments alone, and not when something was said.
     """
@@ -444,11 +446,14 @@ def searching_tool(
             raise base.refusal(SEARCH_NAME, str(error)) from error
         zone = now().tzinfo if hits else None
 
-        def result(hit: SearchHit, content: str) -> str:
-            said = _times(hit, zone) if not is_plain else ""
-            return _result(hit, content, said, across=cross_session)
+        def array(contents: list[str], hits: list[SearchHit]) -> str:
+            pairs = zip(hits, contents, strict=False)
+            said = (("" if is_plain else _times(hit, zone), hit, text) for hit, text in pairs)
+            results = ", ".join(_result(hit, text, times, across=cross_session) for times, hit, text in said)
+            left_out = len(hits) - len(contents)
+            return f'[{results[:-1]}, "left_out": {left_out}}}]' if left_out else f"[{results}]"
 
-        return _answer(hits, query, most, count, result)
+        return _answer(hits, query, most, count, write or array)
 
     return base.Tool(
         SEARCH_NAME,
@@ -458,35 +463,27 @@ def searching_tool(
     )
 
 
-def _answer(hits: list[SearchHit], query: str, budget: int, count: base.Count, result: _Result) -> str:
-    whole = _array([hit.content for hit in hits], hits, result)
+def _answer(hits: list[SearchHit], query: str, budget: int, count: base.Count, write: Writer) -> str:
+    whole = write([hit.content for hit in hits], hits)
     if not hits or count(whole) <= budget:
         return whole
-    kept, room = _kept(hits, budget, count, result)
+    kept, room = _kept(hits, budget, count, write)
     share = base.shares([count(base.as_json(hit.content)) for hit in hits[:kept]], room)
 
     def written(text: str) -> int:
         return count(base.as_json(text))  # escapes are sent, too
 
-    contents = [base.best_part(hit.content, query, share, written) for hit in hits[:kept]]
-    return _array(contents, hits, result)
+    return write([base.best_part(hit.content, query, share, written) for hit in hits[:kept]], hits)
 
 
-def _kept(hits: list[SearchHit], budget: int, count: base.Count, result: _Result) -> tuple[int, int]:
+def _kept(hits: list[SearchHit], budget: int, count: base.Count, write: Writer) -> tuple[int, int]:
     """How many hits fit *budget* with their contents cut to the floor, one at least; the room for those."""
     for kept in range(len(hits), 0, -1):
-        room = budget - count(_array([""] * kept, hits, result)) - kept  # roundings
+        room = budget - count(write([""] * kept, hits)) - kept  # roundings
         least = sum(min(count(base.as_json(hit.content)), base.FLOOR) for hit in hits[:kept])
         if least <= room:
             return kept, room
     return 1, max(room, 1)
-
-
-def _array(contents: list[str], hits: list[SearchHit], result: _Result) -> str:
-    """The results for the first *hits*, as many as *contents*; the last one has the number of the others."""
-    results = ", ".join(map(result, hits, contents))
-    left_out = len(hits) - len(contents)
-    return f'[{results[:-1]}, "left_out": {left_out}}}]' if left_out else f"[{results}]"
 
 
 def _query(arguments: Mapping[str, Any]) -> str:

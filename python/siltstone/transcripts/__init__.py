@@ -10,7 +10,7 @@ from typing import Any
 
 from siltstone.errors import InvalidMessageError
 from siltstone.transcripts.files import Source, Told, sources, values
-from siltstone.transcripts.formats import FORMATS, Record, seen
+from siltstone.transcripts.formats import FORMATS, Format, Record, seen
 
 __all__ = ["Record", "Told", "Transcripts", "read"]
 
@@ -39,17 +39,26 @@ class Transcripts:
 
     def records(self, source: Source) -> Iterator[Record]:
         """The records of one of the files."""
+        known, found = self._format(source)
+        if known is not None:
+            yield from known.read(_Values(source, self.told, found), self.told, source.stem)
+
+    def _format(self, source: Source) -> tuple[Format | None, Iterator[tuple[str, Any]]]:
+        """The format of a file, None where nobody knows it; and its values."""
         found = values(source, self.told)
         sample = list(islice(found, _SAMPLE))
         known = next((each for each in FORMATS if any(each.knows(value) for _, value in sample)), None)
-        if known is None:
-            if sample or self.told.broken:
-                said = f"none of the formats that are known ({', '.join(each.name for each in FORMATS)})"
-                self.told.bad(source.name, said, f"it has {seen(sample)}" if sample else self.told.places[-1])
-            return
-        if known.name not in self.formats:
-            self.formats.append(known.name)
-        yield from known.read(_Values(source, self.told, chain(sample, found)), self.told, source.stem)
+        if known is not None:
+            self.formats += [known.name] if known.name not in self.formats else []
+        elif sample or self.told.broken:
+            said = f"none of the formats that are known ({', '.join(each.name for each in FORMATS)})"
+            self.told.bad(source.name, said, f"it has {seen(sample)}" if sample else self.told.places[-1])
+        return known, chain(sample, found)
+
+    def check_formats(self) -> None:
+        """Refuses files of which none has a format that is known. Little of them is read."""
+        if not any(self._format(source)[0] for source in self.sources):
+            self.check()
 
     def check(self) -> None:
         """Refuses files of which none has a format that is known, or none has a message."""

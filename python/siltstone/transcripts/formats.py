@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import closing
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, Final, NamedTuple, TypeAlias
@@ -281,14 +283,30 @@ def _read_messages(values: Values, told: Told, stem: str) -> Iterator[Record]:
 _SUMMARIES: Final = "summaries of compactions"
 
 
-class _Line(NamedTuple):
-    """A line of Claude Code: the place of the line before it, its group, and what it has."""
-
-    parent: int
-    group: str
-    answer: str  #: the id of the answer that it is a part of, or empty
-    calls: frozenset[str]  #: the ids of the calls that it answers
-    is_said: bool
+# The lines of a file, for a session may have millions. A line that stands there before is left out.
+_TABLE: Final = """
+    CREATE TABLE line(
+        place INTEGER PRIMARY KEY, id INTEGER, print INTEGER, parent INTEGER, session TEXT,
+        answer INTEGER,  -- the hash of the id of the answer that it is a part of
+        calls TEXT,  -- the ids of the calls that it answers, as JSON
+        is_said INTEGER, is_kept INTEGER DEFAULT 0
+    );
+    CREATE INDEX line_by_id ON line(id, place);
+    BEGIN
+"""
+# The branch that ends in the last message of each session, and the blocks of one answer beside it.
+_BRANCHES: Final = """
+    UPDATE line SET is_kept = 1 WHERE place IN (
+        WITH RECURSIVE branch(place) AS (
+            SELECT max(place) FROM line WHERE is_said GROUP BY session
+            UNION SELECT parent FROM line JOIN branch USING (place) WHERE parent IS NOT NULL
+        ) SELECT place FROM branch
+    );
+    CREATE INDEX line_by_answer ON line(answer, session) WHERE answer IS NOT NULL;
+    UPDATE line SET is_kept = 1 WHERE NOT is_kept AND (answer, session) IN (
+        SELECT answer, session FROM line WHERE is_kept AND answer IS NOT NULL
+    )
+"""
 
 
 def _is_claude(value: Any) -> bool:
@@ -313,120 +331,114 @@ def _fingerprint(value: dict[str, Any]) -> int:
     blocks = [
         (each.get("id"), str(each)[:500]) if isinstance(each, dict) else each for each in _list(content)
     ]
-    return hash((value.get("type"), str(value.get("timestamp")), _text(content), str(blocks)))
+    return hash((str(value.get("type")), str(value.get("timestamp")), _text(content), str(blocks)))
 
 
-def _lines_of_claude(values: Values, stem: str) -> tuple[list[_Line | None], set[int]]:
-    """The lines of a file, None for one that stands there before; and the places of those on its branches."""
-    lines, places, prints = list[_Line | None](), dict[str, int](), dict[str, set[int]]()
+def _lines_of_claude(values: Values, stem: str) -> sqlite3.Connection:
+    """The lines of a file, in a temporary database that keeps little of them in memory."""
+    lines = sqlite3.connect("", isolation_level=None)
+    lines.executescript(_TABLE)
     newest, linked, boundary = dict[str, int](), set[str](), set[str]()
-    for _, value in values:
-        fields = _dict(value)
+    same = "SELECT 1 FROM line WHERE id = ? AND print = ?"
+    last = "SELECT place, session FROM line WHERE id = ? ORDER BY place DESC LIMIT 1"
+    for place, (_, value) in enumerate(values):
+        fields, said = _dict(value), _is_claude(value)
         uuid, session = _text(fields.get("uuid")), _name(fields.get("sessionId"), stem)
-        if not uuid and not _is_claude(value):
-            lines.append(None)
-            continue
         print_ = _fingerprint(fields)
-        if uuid and print_ in prints.setdefault(uuid, set()):
-            lines.append(None)
+        if not uuid and not said:
             continue
-        prints.get(uuid, set()).add(print_)
-        said = _is_claude(value)
-        parent = places.get(_text(fields.get("parentUuid")) or _text(fields.get("logicalParentUuid")), -1)
-        before = lines[parent] if parent >= 0 else None
+        if uuid and lines.execute(same, (hash(uuid), print_)).fetchone():
+            continue
+        before = _text(fields.get("parentUuid")) or _text(fields.get("logicalParentUuid"))
+        parent, group_before = (before and lines.execute(last, (hash(before),)).fetchone()) or (None, "")
         group = session
         if fields.get("isSidechain"):
             of_file = stem.removeprefix("agent-") if stem.startswith("agent-") else ""
             agent = _text(fields.get("agentId")) or of_file
-            if not agent and before is not None and before.group.startswith(f"{session}/"):
-                agent = before.group.removeprefix(f"{session}/")
-            group = f"{session}/{agent or uuid[:8]}"
+            if not agent and group_before.startswith(f"{session}/"):
+                agent = group_before.removeprefix(f"{session}/")
+            group = well_formed(f"{session}/{agent or uuid[:8]}")
         message = _dict(fields.get("message"))
         calls = _answered(message.get("content"))
         is_root = (
             fields.get("parentUuid", 0) is None and group in linked and group not in boundary
             and said and fields["type"] == "user" and not calls and not fields.get("isCompactSummary")
         )  # fmt: skip
-        if parent < 0 and not is_root:
-            parent = newest.get(group, -1)
+        if parent is None and not is_root:
+            parent = newest.get(group)
         linked |= {group} if isinstance(fields.get("parentUuid"), str) else set()
         boundary = boundary | {group} if fields.get("subtype") == "compact_boundary" else boundary - {group}
         is_said = said and not fields.get("isMeta") and not fields.get("isApiErrorMessage")
-        places[uuid] = newest[group] = len(lines)
-        answer = _text(message.get("id")) if isinstance(message.get("content"), list) else ""
-        lines.append(_Line(parent, group, answer if said else "", calls, is_said))
-    return lines, _branches(lines)
+        newest[group] = place
+        is_part = said and isinstance(message.get("content"), list)
+        answer = hash(message["id"]) if is_part and _text(message.get("id")) else None
+        row = (place, hash(uuid) if uuid else None, print_, parent, group, answer)
+        own = json.dumps(sorted(calls)) if calls else None
+        lines.execute("INSERT INTO line VALUES (?, ?, ?, ?, ?, ?, ?, ?, 0)", (*row, own, is_said))
+    lines.executescript(_BRANCHES)
+    _keep_results(lines)
+    return lines
 
 
-def _branches(lines: list[_Line | None]) -> set[int]:
-    """The places of the lines on the branch that ends in the last message of each group.
-
-    Results of parallel calls, and blocks of one answer, stand beside the branch, and belong to it.
-    """
-    last = {line.group: place for place, line in enumerate(lines) if line is not None and line.is_said}
-    kept = set[int]()
-    for place in last.values():
-        while place >= 0 and place not in kept:
-            line = lines[place]
-            if line is None:
-                break
-            kept.add(place)
-            place = line.parent
-    found = [line for place in kept if (line := lines[place]) is not None]
-    answers = {(line.group, line.answer) for line in found if line.answer}
-    done = {(line.group, call) for line in found for call in line.calls}
-    for place, each in enumerate(lines):
-        if each is None or place in kept:
-            continue
-        if each.answer and (each.group, each.answer) in answers:
-            kept.add(place)
-        elif (
-            each.calls
-            and each.parent in kept
-            and not done & (new := {(each.group, call) for call in each.calls})
-        ):
-            kept.add(place)
-            done |= new
-    return kept
+def _keep_results(lines: sqlite3.Connection) -> None:
+    """Keeps the results of parallel calls that stand beside the branch."""
+    beside = lines.execute(
+        "SELECT place, session, calls, parent FROM line WHERE NOT is_kept AND calls NOT NULL"
+    )
+    waiting = [(*row, {(row[1], call) for call in json.loads(row[2])}) for row in beside.fetchall()]
+    wanted = {call for *_, calls in waiting for call in calls}
+    done = set[tuple[str, str]]()
+    for session, calls in lines.execute("SELECT session, calls FROM line WHERE is_kept AND calls NOT NULL"):
+        done |= wanted & {(session, call) for call in json.loads(calls)} if wanted else set()
+    for place, _, _, parent, calls in waiting:
+        kept = lines.execute("SELECT is_kept FROM line WHERE place = ?", (parent,)).fetchone()
+        if kept and kept[0] and not done & calls:
+            lines.execute("UPDATE line SET is_kept = 1 WHERE place = ?", (place,))
+            done |= calls
 
 
 def _read_claude(values: Values, told: Told, stem: str) -> Iterator[Record]:
-    lines, kept = _lines_of_claude(values, stem)
-    waiting: dict[
-        str, tuple[str, list[Record]]
-    ] = {}  # of each group an answer that may go on, and what came after
-    begun = set[str]()
-    for place, (where, value) in enumerate(values):
-        line, fields = lines[place] if place < len(lines) else None, _dict(value)
-        kind = _left_by_claude(value, line, is_kept=place in kept)
-        if line is None or (kind and (kind != _SUMMARIES or line.group in begun)):
-            told.left_out[kind] += 1
-            continue
-        begun.add(line.group)
-        said = fields["message"]
-        role = "assistant" if fields.get("isCompactSummary") else said["role"]
-        record = Record(
-            line.group,
-            {"role": role, "content": said["content"]},
-            _text(fields.get("uuid")) or None,
-            _text(fields.get("parentUuid")) or None,
-            when(fields.get("timestamp")),
-            where,
-            _text(fields.get("cwd")),
-            ((_text(fields.get("uuid")), len(_list(said["content"]))),),
-        )
-        answer, group = waiting.get(line.group, ("", []))
-        if answer and answer == line.answer:
-            content = [*group[0].message["content"], *said["content"]]
-            pieces = group[0].pieces + record.pieces
-            group[0] = replace(group[0], message={**group[0].message, "content": content}, pieces=pieces)
-        elif answer and line.calls:
-            group.append(record)
-        else:
+    with closing(_lines_of_claude(values, stem)) as lines:
+        rows = lines.execute("SELECT place, session, answer, calls, is_kept FROM line ORDER BY place")
+        row = rows.fetchone()
+        waiting = dict[
+            str, tuple[int | None, list[Record]]
+        ]()  # an answer that may go on, and what came after
+        begun = set[str]()
+        for place, (where, value) in enumerate(values):
+            fields, line = _dict(value), None
+            if row is not None and row[0] == place:
+                line, row = row, rows.fetchone()
+            kind = _left_by_claude(value, is_known=line is not None, is_kept=line is not None and line[4])
+            if line is None or (kind and (kind != _SUMMARIES or line[1] in begun)):
+                told.left_out[kind] += 1
+                continue
+            _, name, part, calls, _ = line
+            begun.add(name)
+            said = fields["message"]
+            role = "assistant" if fields.get("isCompactSummary") else said["role"]
+            record = Record(
+                name,
+                {"role": role, "content": said["content"]},
+                _text(fields.get("uuid")) or None,
+                _text(fields.get("parentUuid")) or None,
+                when(fields.get("timestamp")),
+                where,
+                _text(fields.get("cwd")),
+                ((_text(fields.get("uuid")), len(_list(said["content"]))),),
+            )
+            answer, group = waiting.get(name, (None, []))
+            if answer is not None and answer == part:
+                content = [*group[0].message["content"], *said["content"]]
+                pieces = group[0].pieces + record.pieces
+                group[0] = replace(group[0], message={**group[0].message, "content": content}, pieces=pieces)
+            elif answer is not None and calls:
+                group.append(record)
+            else:
+                yield from _all_checked(group, told)
+                waiting[name] = part, [record]
+        for _, group in waiting.values():
             yield from _all_checked(group, told)
-            waiting[line.group] = line.answer, [record]
-    for _, group in waiting.values():
-        yield from _all_checked(group, told)
 
 
 def _all_checked(group: list[Record], told: Told) -> Iterator[Record]:
@@ -434,7 +446,7 @@ def _all_checked(group: list[Record], told: Told) -> Iterator[Record]:
         yield from _checked(record, told)
 
 
-def _left_by_claude(value: Any, line: _Line | None, *, is_kept: bool) -> str:
+def _left_by_claude(value: Any, *, is_known: bool, is_kept: bool) -> str:
     """The kind of a line that is left out; empty for a message of the conversation."""
     fields = _dict(value)
     if not _is_claude(value):
@@ -444,7 +456,7 @@ def _left_by_claude(value: Any, line: _Line | None, *, is_kept: bool) -> str:
         return "errors of the API"
     if fields.get("isMeta"):
         return "notes of the program"
-    if line is None:
+    if not is_known:
         return "repeated messages"
     if fields.get("isCompactSummary"):
         return _SUMMARIES
@@ -468,7 +480,7 @@ def _is_codex(value: Any) -> bool:
     if not isinstance(value, dict):
         return False
     if isinstance(value.get("payload"), dict):
-        return value.get("type") in _ENVELOPES and isinstance(value.get("timestamp"), str)
+        return str(value.get("type")) in _ENVELOPES and isinstance(value.get("timestamp"), str)
     return {"id", "timestamp", "instructions"} <= value.keys() and not {"role", "type"} & value.keys()
 
 
