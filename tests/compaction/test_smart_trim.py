@@ -272,6 +272,10 @@ def test_the_messages_of_its_host_are_paired_trimmed_and_returned_as_they_came(k
         *rest, repaired = session.prepare().messages
         assert (repaired["role"], repaired["toolCallId"], repaired["isError"]) == ("toolResult", "open", True)
         assert not any(raw.get("toolCallId") == "ghost" for raw in rest)
+        broken_off = {**called("half"), "stopReason": "aborted"}
+        if kind != "tool_use":
+            session.append(answer("open", "it was late"), broken_off)
+            assert session.prepare().messages[-1] is broken_off, "nobody runs its calls"
     assert broken_tool_groups([tombstone(raw) for raw in raws]) == 0
     converted = convert(raws, "anthropic")
     assert validate_history(converted.messages, "anthropic", pending_ok=False) == []

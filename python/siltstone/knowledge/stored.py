@@ -176,7 +176,7 @@ class StoredFacts:
 
     def corrections(self) -> list[Correction]:
         """The corrections of users, oldest first."""
-        return [correction for correction, _ in self._read_corrections(self._all())]
+        return [correction for correction, _ in self._read_corrections(self._all(_CORRECTION))]
 
     def put_correction(self, correction: Correction) -> None:
         """Writes *correction*, without secrets, and deletes the oldest above the bound. A known one stays."""
@@ -200,7 +200,7 @@ class StoredFacts:
 
     def rules(self) -> dict[str, Any]:
         """The ``kept`` of a distiller, as given to :meth:`put_rules`; empty for nothing."""
-        kept = self._note(_RULES, self._all())[1]
+        kept = self._note(_RULES, self._all(_NOTE))[1]
         kept.pop(_SHARED, None)
         return kept
 
@@ -253,12 +253,13 @@ class StoredFacts:
             fields[_VECTOR] = struct.pack(f"<{len(vector)}d", *vector).hex()
         return dump(fields | ({_SHARED: True} if self._namespace else {}))
 
-    def _all(self) -> list[FactRow]:
-        own = self._rows.facts(self._session, None)
+    def _all(self, state: str | None = None) -> list[FactRow]:
+        """The rows of *state*, or all."""
+        own = self._rows.facts(self._session, state)
         if not self._namespace:
             return own
         mine = {row[0] for row in own}
-        others = self._rows.namespace_facts(self._namespace, None)
+        others = self._rows.namespace_facts(self._namespace, state)
         shared = [row for row in others if row[0] not in mine and _is_shared(row)]
         return sorted([*own, *shared])
 

@@ -28,6 +28,9 @@ TYPES = frozenset({"image_url", "input_audio", "file", "refusal", "video_url"})
 #: Block types of a call in OpenClaw. It has Anthropic's ``tool_use`` as well.
 CALLS = frozenset({"toolCall", "toolUse", "functionCall"})
 
+#: Why an answer of OpenClaw ended, if its calls were not run and get no results.
+_BROKEN_OFF = ("error", "aborted")
+
 _PLAIN = 2  # the number of fields of a message with only a role and a content
 
 #: Keys of a message that no other dialect has.
@@ -47,6 +50,10 @@ def read(fields: base.Fields) -> tuple[Role, tuple[Part, ...]]:
     if len(fields) == _PLAIN and content is not None:
         return role, base.read_content(content, "content", _read_block)
     said = () if content is None else base.read_content(content, "content", _read_block)
+    if fields.get("stopReason") in _BROKEN_OFF:
+        said = tuple(
+            Part("other", each.arguments or "") if each.kind == "tool_call" else each for each in said
+        )
     known = {part.call_id for part in said if part.kind == "tool_call"}
     calls = (call for call in _calls(fields) if call.call_id not in known)
     return role, (*_reasoning(fields), *said, *_voice(fields), *calls)
