@@ -12,20 +12,8 @@ from typing import Any
 import pytest
 
 from recorded_agent import SESSION, Scripted, Told, killed_and_reopened, losses, session_of
-from siltstone import (
-    Chain,
-    ClearToolResults,
-    Completion,
-    CompletionRequest,
-    ConfigError,
-    MemoryStore,
-    Session,
-    SmartTrim,
-    SmartTrimConfig,
-    presets,
-)
+from siltstone import Completion, CompletionRequest, ConfigError, MemoryStore, Session, SmartTrim, presets
 from siltstone.archive.live import ContextArchive
-from siltstone.compaction.results import ClearConfig
 from siltstone.engine import Compacted
 from siltstone.events import ExtractionFailed
 from siltstone.llm import ToolCall
@@ -413,36 +401,6 @@ def looked_up(number: int, question: str, result: str) -> Messages:
     ]
 
 
-@pytest.mark.parametrize(("padding", "is_trimmed"), [(40, False), (1_200, True)])
-def test_oc_77_results_are_pruned_before_the_trim_and_where_that_is_enough_nothing_is_trimmed(
-    tmp_path: Path, padding: int, is_trimmed: bool
-) -> None:
-    """Micro before macro: what is large and old first, and of what was said only what still has to leave."""
-    clear = ClearToolResults(ClearConfig(keep_results=1))
-    policy = Chain(clear, SmartTrim(SmartTrimConfig(estimator="blocks")))
-    words = [f"Question {number} about crates. " + "pad " * padding for number in range(12)]
-    with Session.open(
-        tmp_path, "s", policy=policy, model=None, context_window=16_000, memory=True, recall=True
-    ) as session:
-        outcomes: list[Any] = []
-        for number, text in enumerate(words):
-            for message in looked_up(number, text, "crate " * 900):
-                session.append(message)
-                if message["role"] != "assistant":
-                    outcomes += session.prepare().outcomes
-        outcomes = [outcome for outcome in outcomes if isinstance(outcome, Compacted)]
-        assert outcomes[0].substituted
-        assert not outcomes[0].discarded
-        shown = json.dumps(session.history())
-        said = [text for text in words if text in shown]
-        assert (len(said) < len(words)) is is_trimmed
-        assert any(outcome.discarded for outcome in outcomes) is is_trimmed
-        assert "shelf-11 crate" in shown
-        assert "shelf-0 crate" not in shown
-        found = session.search("shelf-0", 3)
-        assert any("shelf-0 crate" in hit.content for hit in found)
-
-
 def test_oc_77_the_preset_prunes_results_first_and_keeps_what_was_said(tmp_path: Path) -> None:
     with session_of(tmp_path, "openclaw", 16_000, Scripted()) as session:
         for number in range(8):
@@ -454,6 +412,11 @@ def test_oc_77_the_preset_prunes_results_first_and_keeps_what_was_said(tmp_path:
         assert prepared.tokens <= 8_000
         assert session.history() == session.log(), "a request alone is pruned"
         assert any("shelf-0 crate" in hit.content for hit in session.search("shelf-0", 3))
+        for number in range(8, 16):
+            session.append(*looked_up(number, f"Question {number}. " + "pad " * 900, "crate " * 900))
+        shown = str(session.prepare().messages)
+        assert "Question 15." in shown
+        assert "Question 8." not in shown, "where that is not enough, a trim follows"
     whole = presets.openclaw(prune_tool_bytes=None)
     with session_of(tmp_path / "whole", whole, 16_000, Scripted()) as session:
         for number in range(8):
