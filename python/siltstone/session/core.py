@@ -259,7 +259,7 @@ class SessionCore:
         """The window and what is sent beside the messages, both by our own count, with some slack."""
         window, (factor, beside) = self.context_window, self.counts
         if window is None or (factor, beside) == (1.0, self.reserved_tokens):
-            return window, beside
+            return window, self.reserved_tokens
         return int(window * (1 - SLACK) / factor), ceil(beside / factor)
 
     def reported(self, tokens: int) -> int:
