@@ -82,7 +82,7 @@ def test_a_step_that_fails_leaves_the_history_to_the_next():
 
 
 def test_nothing_to_do_is_a_skip():
-    session = Play(Chain(SmartTrim(), WindowCompactor()), window=200_000)
+    session = Play(Chain([SmartTrim(), WindowCompactor()]), window=200_000)  # as a list, too
     session.append(*said(4))
     assert session.boundary() is None
     assert isinstance(session.compact(Trigger("count", context_window=200_000)), Skipped)

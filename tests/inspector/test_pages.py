@@ -197,8 +197,26 @@ def test_a_search_has_the_scores_of_the_command(place: Path, client: TestClient)
         assert figures(page, "score") == pytest.approx(scores, abs=1e-6)  # of hybrid they age
         for term in known[0]["explain"].get("terms", ()):
             assert f">{term['term']}</th>" in page
-    assert "Nothing that left the context" in shown(client, "/search?session=work&q=zzzzz")
+    assert "No text of this memory" in shown(client, "/search?session=work&q=zzzzz")
     shown(client, "/search?session=work&q=question&ranker=dense", 404)
+
+
+def test_the_log_is_searched_and_a_message_says_what_became_of_it(place: Path, client: TestClient) -> None:
+    known = told("log", place, "-s", "work", "--grep", "question 0")["messages"]
+    page = shown(client, "/log?session=work&grep=question+0")
+    assert known
+    assert all(f"/message?session=work&amp;seq={each['message']}" in page for each in known)
+    shown(client, "/log?session=work&grep=(", 404)
+    assert "Kept as it was by the rule “system”" in shown(client, "/message?session=work&seq=0")
+    first = shown(client, "/message?session=work&seq=1")
+    record = told("compactions", place, "-s", "work")["compactions"][0]
+    assert re.search(rf"Summarised .*compaction.*>{record['id']}</a>", first)
+    assert "Now it is summarised." in first
+    (entry, *_) = told("search", place, "-s", "work", "question 0", "--limit", 1)["hits"]
+    page = shown(client, f"/message?session=work&seq={entry['source_range'][0]}")
+    assert f"A search finds it as entry {entry['entry_id']}" in page
+    newest = told("show", place, "-s", "work")["messages"][-1]["seq"]
+    assert "A search finds it: it is in context." in shown(client, f"/message?session=work&seq={newest}")
 
 
 def test_the_block_that_recall_would_place_is_that_of_the_session(place: Path, client: TestClient) -> None:

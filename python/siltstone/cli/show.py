@@ -112,10 +112,7 @@ def show_difference(change: Change) -> None:
         )
         line(f"cost: {len(record.usage)} model calls, {sent:,} tokens sent, {received:,} received")
     if change.earlier:
-        line(
-            f"{change.earlier:,} messages had been summarised before: the new summary stands for them too",
-            "dim",
-        )
+        line(f"{change.earlier:,} messages had left before", "dim")
     width = max((len(fate.rule) + 2 for fate in change.fates if fate.rule), default=0)
     room = max(_LEAST, output.width - _BEFORE - width)
     for fate in change.gone:

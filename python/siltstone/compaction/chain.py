@@ -63,6 +63,8 @@ class Chain(Compactor):
     name = "chain"
 
     def __init__(self, *steps: Compactor, target: float | None = None) -> None:
+        if len(steps) == 1 and isinstance(steps[0], (list, tuple)):
+            steps = tuple(steps[0])
         if not steps:
             checks.refuse("steps", "one policy at least", steps)
         for step in steps:

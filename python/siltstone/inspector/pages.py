@@ -20,7 +20,7 @@ from siltstone.inspector.health import condition
 from siltstone.inspector.knowledge import known
 from siltstone.inspector.search import RANKERS, find, recall_log
 from siltstone.inspector.sessions import COMPACTIONS_A_PAGE as TURNS, SORTS, Subject, listing, story
-from siltstone.inspector.transcript import PAGE, log_page, one_message, places, view_page
+from siltstone.inspector.transcript import PAGE, became_of, found_in, log_page, one_message, places, view_page
 from siltstone.memory import SessionInfo
 
 _log = logging.getLogger("siltstone")
@@ -104,10 +104,10 @@ class Pages:
             return self._of(
                 request, "view.html", session_id, page="log", shown=shown, view=n, step=PAGE, records=records
             )
-        end = log.state().next_seq
+        end, grep = log.state().next_seq, request.query_params.get("grep", "")
         start = _number(request, "start", max(0, (end - 1) // PAGE * PAGE))
         start = min(start, max(0, end - 1))
-        messages = log_page(log, start, start + PAGE)
+        messages = found_in(log, grep) if grep else log_page(log, start, start + PAGE)
         return self._of(
             request,
             "log.html",
@@ -116,6 +116,7 @@ class Pages:
             start=start,
             end=end,
             step=PAGE,
+            grep=grep,
             damaged=self._subject.store.quarantined(session_id),
             records=records,
         )
@@ -123,13 +124,14 @@ class Pages:
     def message(self, request: Request) -> Response:
         """One message with all of its text."""
         session_id = _session_id(request)
-        self._subject.session(session_id)
+        session = self._subject.session(session_id)
         seq = _number(request, "seq", 0)
         found = one_message(self._subject.store.open_log(session_id), seq)
         if found is None:
             raise BadAddressError(f"Session {session_id!r} has no message {seq}.")
         each, raw = found
-        return self._of(request, "message.html", session_id, page="log", each=each, raw=raw)
+        became = became_of(session, self._subject.store, each)
+        return self._of(request, "message.html", session_id, page="log", each=each, raw=raw, became=became)
 
     def search(self, request: Request) -> Response:
         """The answer to a query."""

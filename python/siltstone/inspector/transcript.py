@@ -5,11 +5,17 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
+from siltstone._native import matching_lines
 from siltstone.errors import ConfigError, SiltstoneError, StoreCorruptError
+from siltstone.figures import PLACINGS, difference, why
+from siltstone.memory.base import Store
 from siltstone.memory.convert import message_of
+from siltstone.memory.database_log import MOST_RECALLS
 from siltstone.memory.log import CompactionRow, LogRow, SessionLog
 from siltstone.messages import Message, Part, decode, summary_level
+from siltstone.session import Session
 from siltstone.session.committing import UNDO
 from siltstone.session.counters import CompactionClock
 from siltstone.session.rows import derived_item
@@ -18,6 +24,12 @@ PAGE = 100  #: messages of a page
 SHORT = 700  #: characters of a text that are shown before it is unfolded
 _LINES = 12  #: lines of it
 MOST = 20_000  #: characters of a text that a page has; the page of the message has all of them
+_MOST_CHANGES = 50  #: compactions that the page of a message looks into, the newest
+_LEFT = "Now it is in no request: a branch, a restart of the host or a policy without a summary left it out."
+_FATES = {
+    "kept": "Kept as it was", "shortened": "Shortened", "summarised": "Summarised",
+    "left": "Left out without a summary ({})",
+}  # fmt: skip
 _NAMES = {
     "text": "",
     "reasoning": "reasoning",
@@ -210,6 +222,58 @@ def one_message(log: SessionLog, seq: int) -> tuple[Shown, str] | None:
     known = places(log)
     raw = json.dumps(decode(row.raw), ensure_ascii=False, indent=2)
     return _located(of_row(row, len(row.raw)), known), raw
+
+
+def found_in(log: SessionLog, grep: str) -> list[Shown]:
+    """The first messages of a log with a line that matches the regular expression *grep*.
+
+    Raises:
+        ConfigError: *grep* is no regular expression.
+    """
+    matching_lines("", grep)
+    known, found = places(log), list[Shown]()
+    for start in range(0, known.end, PAGE):
+        for each in _rows(log, start, min(start + PAGE, known.end), MOST):
+            text = "\n".join(part.text for part in each.parts)
+            if text and matching_lines(text, grep):
+                found.append(_located(each, known))
+                if len(found) == PAGE:
+                    return found
+    return found
+
+
+class Became(NamedTuple):
+    """A thing that happened to a message, and the compaction that did it."""
+
+    said: str
+    compaction: int | None = None
+
+
+def became_of(session: Session, store: Store, message: Shown) -> list[Became]:
+    """Why an agent sees a message, or does not: compactions and their rules, its entry, its recalls."""
+    seq, told = message.seq, list[Became]()
+    if seq is None:
+        return told
+    for record in session.compactions()[-_MOST_CHANGES:]:
+        fate = next((each for each in difference(session, store, record.id).fates if each.seq == seq), None)
+        if fate is not None:
+            by = f" by the rule “{fate.rule}”" if fate.rule else ""
+            kind = _FATES[fate.kind].format(record.reason)
+            told.append(Became(f"{kind}{by} ({why(record) or record.reason}):", record.id))
+    told.append(Became(f"Now it is {message.where}." if message.where != "left" else _LEFT))
+    held = store.entries(session.session_id, overlaps=(seq, seq + 1)).entries
+    ids = {each.entry_id for each in held}
+    said = f"A search finds it as entry {', '.join(map(str, sorted(ids)))}." if ids else (
+        "A search finds it: it is in context." if message.where == "in context" else
+        "No entry was made of it, or the entry has left: no search finds it."
+    )  # fmt: skip
+    told.append(Became(said))
+    for recalled in session.recalls(MOST_RECALLS) if ids else ():
+        for each in recalled.candidates:
+            if each.entry_id in ids:
+                placed = f"Recall before message {recalled.position}: {PLACINGS[each.placing]}"
+                told.append(Became(f"{placed}, with the score {each.score:.3f}."))
+    return told
 
 
 def view_page(log: SessionLog, n: int | None, start: int, end: int, most: int = MOST) -> ViewPage:

@@ -310,6 +310,9 @@ class SessionCore:
     def log(self, start: int, end: int | None) -> list[dict[str, Any]]:
         """Messages of the log, from *start* up to *end*."""
         self.check_open()
+        for name, value in (("start", start), ("end", end)):
+            if type(value) is not int and not (name == "end" and value is None):
+                errors.refuse(name, "the number of a message, such as 5", value)
         end = self.follow().end if end is None else end
         return [decode(row.raw) for row in self.rows.read(start, end)]
 

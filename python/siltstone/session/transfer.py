@@ -101,27 +101,44 @@ def records_of(store: Store, session_id: str) -> Iterator[archived.Record]:
                 )
 
 
+def _free(path: str | os.PathLike[str]) -> str | os.PathLike[str]:
+    """*path*, unless a store has its rows there, or its log: an export would destroy them.
+
+    The file is not opened: to close it would end the locks of a store that this process has open.
+    """
+    if Path(path).name.startswith(_STORE) and Path(path).with_name(_STORE).exists():
+        errors.refuse("path", "a file that is not the file of a store", os.fspath(path))
+    return path
+
+
+_STORE: Final = "memory.sqlite3"
+
+
 def export_everything(store: Store, session_ids: Iterable[str], path: str | os.PathLike[str]) -> int:
     """Writes whole sessions to a file of siltstone's own format, atomically. Returns the number of lines."""
-    return archived.write_everything(path, (each for name in session_ids for each in records_of(store, name)))
+    return archived.write_everything(
+        _free(path), (each for name in session_ids for each in records_of(store, name))
+    )
 
 
 def export_segments(store: Store, session_ids: Iterable[str], path: str | os.PathLike[str]) -> int:
     """Writes the entries of the sessions as ``segments.jsonl``. Returns the number of entries."""
-    return archived.write_segments(path, (each for name in session_ids for each in entries_of(store, name)))
+    return archived.write_segments(
+        _free(path), (each for name in session_ids for each in entries_of(store, name))
+    )
 
 
 def export_knowledge(store: Store, session_ids: Iterable[str], path: str | os.PathLike[str]) -> int:
     """Writes the facts of the sessions as ``knowledge.jsonl``, without retracted facts."""
     facts = [fact for name in session_ids for fact in _facts(store, name).facts()]
-    return archived.write_knowledge(path, facts)
+    return archived.write_knowledge(_free(path), facts)
 
 
 def export_vectors(store: Store, session_ids: Iterable[str], path: str | os.PathLike[str]) -> int:
     """Writes ``vectors.bin``: the documented hashed vectors of the entries, by segment id."""
     entries = (each for name in session_ids for each in entries_of(store, name))
     vectors = {archived.of_entry(entry).id: hash_vector(entry.content) for entry in entries}
-    write_vectors(path, vectors, DIMENSION)
+    write_vectors(_free(path), vectors, DIMENSION)
     return len(vectors)
 
 

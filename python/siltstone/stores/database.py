@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, NoReturn, Self, Unpack
 
 from siltstone import _native
-from siltstone.errors import EntryNotFoundError
+from siltstone.errors import EntryNotFoundError, refuse
 from siltstone.hooks import watch_operation
 from siltstone.memory.base import Store
 from siltstone.memory.convert import MAX_INTEGER, milliseconds, range_of, session_info, stored_entry
@@ -98,6 +98,8 @@ class DatabaseStore(Store):
         return receipt
 
     def get(self, entry_id: int, *, expired: bool = False) -> StoredEntry:
+        if type(entry_id) is not int:
+            refuse("entry_id", "the number that a hit has, such as hit.entry_id", entry_id)
         found = None if abs(entry_id) > MAX_INTEGER else self._native.get(entry_id)
         ends = None if found is None or expired else found.expires_at
         if found is None or (ends is not None and ends <= milliseconds(None)):
