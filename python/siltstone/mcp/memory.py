@@ -97,7 +97,9 @@ class SessionMemory:
         """The answer of a search: a line with handle, speaker and day before each text."""
         if not hits:
             return "Nothing was found. Try other words, or fewer."
-        said = [f"[{self._place(hit)}] {text}" for hit, text in zip(hits, contents, strict=False)]
+        # No line of a text begins where a hit begins: a text could name a message that there is not.
+        texts = (text.replace("\n", "\n ") for text in contents)
+        said = [f"[{self._place(hit)}] {text}" for hit, text in zip(hits, texts, strict=False)]
         if len(hits) > len(contents):
             said.append(f"{len(hits) - len(contents)} more were left out for their length.")
         return "\n".join([NOTE, *said])
@@ -133,6 +135,8 @@ class SessionMemory:
             name, _, handle = handle.rpartition("/")
             if not self._is_shared(name):
                 raise refusal("memory_get", f"memory_sessions lists no conversation {shown(name)}")
+        elif not self._is_named:
+            raise refusal("memory_get", f"'handle' must say of which conversation, got {shown(handle)}")
         asked = {**arguments, "handle": handle}
         if name == self.session.session_id:
             told = json.loads(self.session.memory_get.run(asked))
@@ -206,7 +210,7 @@ class SessionMemory:
     def _said(self, seq: int) -> str:
         (raw,) = self.session.log(seq, seq + 1)
         message = read_message(raw, seq)
-        return f"[{handle_of(seq)} {message.role}] {_beginning(in_words(message))}"
+        return f"[{handle_of(seq)} {message.role}] {_beginning(in_words(message))}".replace("\n", "\n ")
 
     def compact(self, arguments: Mapping[str, Any]) -> str:
         """Compacts the session now."""

@@ -145,7 +145,7 @@ def check_names(name: str, arguments: Mapping[str, Any], known: Iterable[str]) -
     """
     unknown = next((each for each in arguments if each not in known), None)
     if unknown is not None:
-        named = ", ".join(map(repr, known))
+        named = ", ".join(map(repr, known)) or "none"
         raise refusal(name, f"there is no argument {shown(unknown)}; known are {named}")
 
 
