@@ -142,7 +142,7 @@ bench: install ## Measure, beside the slow twins and the run before; each bench 
 	cargo bench -p siltstone-benches $(CARGO_FLAGS)
 
 bench-felt: install $(PEERS) ## What a host feels: the start, each call, what a session waits for others, what many sessions hold
-	set -e; for script in python/bench_start felt/turn felt/isolation felt/memory; do echo "== $$script"; $(PY) "benches/$$script.py"; done
+	set -e; for script in python/bench_start felt/turn felt/money felt/isolation felt/memory; do echo "== $$script"; $(PY) "benches/$$script.py"; done
 	PYTHONPATH=python $(PEERS_PY) benches/felt/peers.py
 
 # What siltstone is measured beside needs an environment of its own: it is no part of lint and test.
