@@ -18,7 +18,7 @@ use crate::simd::halve::halve;
 #[cfg(target_arch = "x86_64")]
 use crate::simd::halve::halve_avx2;
 use crate::simd::rows::{Number, Rows};
-use siltstone_core::simd::{Level, Path};
+use siltstone_core::simd::Level;
 
 /// Rows are padded with zeros to a multiple of so many numbers.
 pub const LANES: usize = 32;
@@ -112,7 +112,7 @@ pub fn dot_each<T: Float>(
     match level.path() {
         #[cfg(target_arch = "x86_64")]
         // SAFETY: there is no `Level` for instructions that the processor lacks; all rows have whole registers.
-        Path::Avx2 => unsafe { avx2_each(query, rows, ids, dots) },
+        siltstone_core::simd::Path::Avx2 => unsafe { avx2_each(query, rows, ids, dots) },
         _ => ahead(rows, ids, |row| dots.push(scalar(query, row))),
     }
 }
@@ -131,7 +131,7 @@ pub fn dot_exact(level: Level, query: &[f32], row: &[f32]) -> (f64, f64) {
     match level.path() {
         #[cfg(target_arch = "x86_64")]
         // SAFETY: there is no `Level` for instructions that the processor lacks.
-        Path::Avx2 => unsafe { exact_avx2(query, row) },
+        siltstone_core::simd::Path::Avx2 => unsafe { exact_avx2(query, row) },
         _ => exact(query, row),
     }
 }

@@ -14,7 +14,6 @@ use std::arch::x86_64::*;
 
 use crate::simd::packed_i8::{LANES, PART, Query};
 use crate::simd::rows::Rows;
-use siltstone_core::simd::Path;
 use siltstone_core::simd::prefetch::prefetch;
 
 /// Words of a row of [`LANES`].
@@ -38,7 +37,7 @@ pub fn dot_each(query: &Query, rows: &Rows<u16>, ids: &[u32], dots: &mut Vec<i32
     match query.level.path() {
         #[cfg(target_arch = "x86_64")]
         // SAFETY: there is no `Level` for instructions that the processor lacks; all rows have whole registers.
-        Path::Avx2 => unsafe { avx2_each(query, rows, ids, dots) },
+        siltstone_core::simd::Path::Avx2 => unsafe { avx2_each(query, rows, ids, dots) },
         _ => portable_each(query, rows, ids, dots),
     }
 }

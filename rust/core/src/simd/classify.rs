@@ -9,7 +9,7 @@
 #[allow(clippy::wildcard_imports, reason = "the names of instructions")]
 use std::arch::x86_64::*;
 
-use super::level::{Level, Path};
+use super::level::Level;
 
 /// Bytes in one mask.
 pub const BLOCK: usize = 64;
@@ -114,7 +114,7 @@ pub fn weigh(level: Level, text: &[u8], weights: &[u8; 13]) -> usize {
     match level.path() {
         #[cfg(target_arch = "x86_64")]
         // SAFETY: a level of this path is made only where the processor has AVX2.
-        Path::Avx2 => unsafe { weigh_with_avx2(text, weights) },
+        super::level::Path::Avx2 => unsafe { weigh_with_avx2(text, weights) },
         _ => weigh_blocks(text, weights),
     }
 }

@@ -4,7 +4,7 @@
 //! and of the entries 32, 64 and 96 behind it. So a register of words, shifted and masked, has the counts of
 //! consecutive entries, and nothing has to be widened.
 
-#![expect(
+#![allow(
     unsafe_code,
     reason = "instructions that not every processor has: a Level says that this one has them"
 )]
@@ -13,7 +13,7 @@
 #[allow(clippy::wildcard_imports, reason = "the names of instructions")]
 use std::arch::x86_64::*;
 
-use super::level::{Level, Path};
+use super::level::Level;
 use super::prefetch::prefetch;
 
 /// Entries of a block.
@@ -105,7 +105,9 @@ pub fn set_columns(level: Level, sums: &mut Sums, entries: usize, columns: &[(&C
     match level.path() {
         #[cfg(target_arch = "x86_64")]
         // SAFETY: a level of this path is made only where the processor has AVX2.
-        Path::Avx2 => unsafe { with_avx2(&mut sums.as_chunks_mut().0[..some], columns) },
+        super::level::Path::Avx2 => unsafe {
+            with_avx2(&mut sums.as_chunks_mut().0[..some], columns);
+        },
         _ => portable(&mut sums.as_chunks_mut().0[..some], columns),
     }
 }

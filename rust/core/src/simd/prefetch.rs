@@ -9,8 +9,10 @@
 )]
 
 /// Bytes of a line of the processor's cache.
+#[cfg(target_arch = "x86_64")]
 const LINE: usize = 64;
 /// The most lines that are prefetched; behind them the processor prefetches by itself.
+#[cfg(target_arch = "x86_64")]
 const FETCHED: usize = 16;
 
 /// Prefetches `COUNT` lines from the start of `values`, even if it is shorter: this needs no branch.

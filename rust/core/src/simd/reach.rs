@@ -1,6 +1,6 @@
 //! Finds the sums of a block that reach a bound, as one bit for each.
 
-#![expect(
+#![allow(
     unsafe_code,
     reason = "instructions that not every processor has: a Level says that this one has them"
 )]
@@ -11,7 +11,7 @@ use std::arch::x86_64::*;
 use std::hint::select_unpredictable;
 
 use super::columns::BLOCK;
-use super::level::{Level, Path};
+use super::level::Level;
 
 /// Entries in one mask.
 pub const GROUP: usize = 64;
@@ -24,9 +24,9 @@ pub fn reach(level: Level, sums: &[f32; BLOCK], least: f32, masks: &mut Masks) {
     match level.path() {
         #[cfg(target_arch = "x86_64")]
         // SAFETY: a level of this path is made only where the processor has AVX2.
-        Path::Avx2 => unsafe { with_avx2(sums, least, masks) },
+        super::level::Path::Avx2 => unsafe { with_avx2(sums, least, masks) },
         #[cfg(target_arch = "x86_64")]
-        Path::Portable => with_sse2(sums, least, masks),
+        super::level::Path::Portable => with_sse2(sums, least, masks),
         #[cfg(not(target_arch = "x86_64"))]
         _ => scalar(sums, least, masks),
     }

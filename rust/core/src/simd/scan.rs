@@ -4,7 +4,7 @@
 //! (of an entry's length) and `factor` (of a bound) are rounded down, so every entry above the bound is found, and
 //! few others are. A sum of 0 is never above.
 
-#![expect(
+#![allow(
     unsafe_code,
     reason = "instructions of one architecture, which all of its processors have"
 )]
