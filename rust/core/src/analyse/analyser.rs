@@ -250,9 +250,9 @@ impl Analyser {
             }
         });
         reader.look_up(text, &batch[..count], &mut found);
-        grouped
-            .iter()
-            .for_each(|&(_, term)| found.push_inside(term));
+        for &(_, term) in grouped {
+            found.push_inside(term);
+        }
         found.flush();
         found.may_be_foreign()
     }
