@@ -99,23 +99,6 @@ def test_every_call_that_shows_or_rewrites_the_view_looks_first(store: Store, as
     assert store.search("a", "Grünwald plan") == []
 
 
-def test_a_summary_that_was_forgotten_leaves_the_open_view(store: Store) -> None:
-    session = opened(store)
-    session._model = ScriptedModel([f"They spoke of {SECRET}."])
-    session.append(user(f"remember {SECRET}"), assistant("noted"))
-    session.append(*(message for turn in turns(8) for message in turn))
-    assert isinstance(session.compact(), Compacted)
-    assert holds(session)
-    store.forget(text=SECRET)
-    assert not holds(session)
-    assert "was forgotten" in json.dumps(session.history())
-    assert broken_tool_groups(session.history()) == 0
-    session.append(*(message for turn in turns(4) for message in turn))
-    session._model = ScriptedModel()
-    assert isinstance(session.compact(), Compacted), "it is not behind any more"
-    assert store.check() == []
-
-
 def test_a_compaction_under_way_while_something_is_forgotten_is_not_committed(store: Store) -> None:
     session = opened(store)
     session.append(user(f"remember {SECRET}"), assistant("noted"))
@@ -196,7 +179,10 @@ def test_the_summary_in_view_is_made_anew_later_of_what_is_left(store: Store) ->
 def test_a_compaction_reads_what_is_left_behind_a_forgotten_summary(store: Store) -> None:
     session = compacted_twice(store, ScriptedModel([f"They spoke of {SECRET}."]))
     session._model = model = ScriptedModel(["Of silt.", "Of silt and sand."])
-    session.forget(text=SECRET)
+    store.forget(text=SECRET)
+    assert not holds(session)
+    assert "was forgotten" in json.dumps(session.history())
+    assert broken_tool_groups(session.history()) == 0
     session.append(*(message for turn in turns(8) for message in turn))
     assert isinstance(session.compact(), Compacted)
     assert len(model.requests) == 2
@@ -205,6 +191,7 @@ def test_a_compaction_reads_what_is_left_behind_a_forgotten_summary(store: Store
     assert "Of silt." in second
     assert "nwald" not in first + second
     assert "was forgotten" not in json.dumps(session.history())
+    assert store.check() == []
 
 
 @pytest.mark.parametrize("answer", [RuntimeError("no network"), " "])
