@@ -226,7 +226,9 @@ impl Groups<'_> {
             return 0;
         }
         let goes_on = |place: &usize| follows(place) && of(self.group(*place));
-        1 + (first + 1..self.groups.len()).take_while(goes_on).count()
+        // More groups are no number: none is so long.
+        let others = (first + 1..self.groups.len()).take(LONGEST);
+        1 + others.take_while(goes_on).count()
     }
 
     /// A number of seven digits or more. One with hyphens alone is a word already.

@@ -13,7 +13,7 @@ use std::mem;
 
 use crate::bm25::buffers::{Bounded, Scratch};
 use crate::bm25::index::Bm25Index;
-use crate::bm25::score::{Short, narrow};
+use crate::bm25::score::{Factors, Short, narrow};
 use crate::bm25::scorer::{Scored, Scorer, number};
 use crate::bm25::terms::Query;
 use crate::postings::{BLOCK, count, entry};
@@ -65,6 +65,7 @@ fn search(scorer: &Scorer<'_>, limit: usize) -> Vec<Scored> {
     let scratch = Scratch::take();
     let mut search = Search {
         scorer,
+        factors: scorer.norms.factors(),
         level: Level::current(),
         limit,
         best: TopK::new(limit),
@@ -96,6 +97,7 @@ fn search(scorer: &Scorer<'_>, limit: usize) -> Vec<Scored> {
 
 struct Search<'a> {
     scorer: &'a Scorer<'a>,
+    factors: &'a Factors,
     level: Level,
     limit: usize,
     best: TopK<Scored>,
@@ -201,14 +203,14 @@ impl Search<'_> {
             let Bounded { most, weight, list } = self.bounds[next];
             rest = (rest - most).max(0.0);
             let cut = self.cut(rest);
-            let (norms, shorts, added) = (self.scorer.norms, self.shorts, &mut self.added);
+            let (factors, shorts, added) = (self.factors, self.shorts, &mut self.added);
             let (places, codes) = (&mut self.places, &mut self.codes);
             list.codes_of(places, codes);
             let mut kept = 0;
             for (number, &code) in codes.iter().enumerate() {
                 let place = places[number];
                 let at = usize::from(place) % BLOCK;
-                added[at] += weight * norms.factor(count(code), shorts[at]);
+                added[at] += weight * factors.factor(count(code), shorts[at]);
                 // Whether the place is kept is hard to predict for the processor: writing it always avoids a
                 // branch.
                 places[kept] = place;
@@ -262,10 +264,10 @@ impl Search<'_> {
     /// Adds an upper bound of the part of a term to the f32 sum of each passage.
     fn add_list(&mut self, place: usize) {
         let Bounded { weight, list, .. } = self.bounds[place];
-        let (norms, shorts) = (self.scorer.norms, self.shorts);
+        let (factors, shorts) = (self.factors, self.shorts);
         for &code in list.codes {
             let place = usize::from(entry(code)) % BLOCK;
-            self.added[place] += weight * norms.factor(count(code), shorts[place]);
+            self.added[place] += weight * factors.factor(count(code), shorts[place]);
         }
     }
 

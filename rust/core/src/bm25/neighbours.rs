@@ -88,7 +88,8 @@ struct Kept {
 
 /// The factor on the squared part that a passage of `length` terms lends.
 fn lending(length: u32) -> f64 {
-    (LENDS / f64::from(length)).min(1.0)
+    let length = f64::from(length);
+    if length <= LENDS { 1.0 } else { LENDS / length }
 }
 
 impl<'a> Parts<'a> {

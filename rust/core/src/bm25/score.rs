@@ -25,6 +25,8 @@
 //! asked weighs half. The ceiling is higher than that of plain BM25, because neighbours and days add to the sum of a
 //! passage. With this ceiling one best hit in a hundred is cut at 1; a lower ceiling would make more best hits equal.
 
+use std::sync::OnceLock;
+
 use crate::bm25::terms::QueryTerm;
 use crate::error::{Error, ErrorKind, Result};
 
@@ -216,34 +218,47 @@ const LARGE: f64 = 1e6;
 #[derive(Clone, Debug)]
 pub(super) struct Norms {
     by_length: [f64; LENGTHS],
-    factors: [[f32; LENGTHS]; COUNTS],
+    /// Made by the first search that needs them.
+    factors: OnceLock<Box<Factors>>,
     /// The upper bound of all factors.
     most: f64,
-    has_factors: bool,
+}
+
+/// The factors, by count and by length.
+#[derive(Clone, Debug)]
+pub(super) struct Factors([[f32; LENGTHS]; COUNTS]);
+
+impl Factors {
+    /// An upper bound of the factor of a count up to 15 and a length.
+    #[inline]
+    pub(super) fn factor(&self, count: u16, short: Short) -> f32 {
+        self.0[usize::from(count) % COUNTS][usize::from(short)]
+    }
 }
 
 impl Norms {
     pub(super) fn new(params: Bm25Params, collection: Collection) -> Self {
         let k1 = params.k1();
-        let norms = std::array::from_fn(|length| collection.norm(params, length as u64));
-        let most = k1 + 1.0;
-        let has_factors = k1 < LARGE;
-        let mut factors = [[0.0; LENGTHS]; COUNTS];
-        if has_factors {
+        Self {
+            by_length: std::array::from_fn(|length| collection.norm(params, length as u64)),
+            factors: OnceLock::new(),
+            most: k1 + 1.0,
+        }
+    }
+
+    /// Upper bounds of all factors; only valid where [`has_factors`](Self::has_factors).
+    pub(super) fn factors(&self) -> &Factors {
+        self.factors.get_or_init(|| {
+            let mut factors = [[0.0; LENGTHS]; COUNTS];
             for (tf, row) in (0_u16..).zip(&mut factors).skip(1) {
                 let tf = f64::from(tf);
-                for (factor, norm) in row.iter_mut().zip(&norms) {
-                    *factor = narrow(tf * most / (tf + norm));
+                for (factor, norm) in row.iter_mut().zip(&self.by_length) {
+                    *factor = narrow(tf * self.most / (tf + norm));
                 }
             }
-            factors[COUNTS - 1] = [narrow(most); LENGTHS];
-        }
-        Self {
-            by_length: norms,
-            factors,
-            most,
-            has_factors,
-        }
+            factors[COUNTS - 1] = [narrow(self.most); LENGTHS];
+            Box::new(Factors(factors))
+        })
     }
 
     /// The norm of a length. The entry of [`Short::MAX`] is right for exactly that length, not for longer ones.
@@ -252,21 +267,14 @@ impl Norms {
         self.by_length[usize::from(short)]
     }
 
-    /// An upper bound of the factor of a count up to 15 and a length. Only valid where
-    /// [`has_factors`](Self::has_factors).
-    #[inline]
-    pub(super) fn factor(&self, count: u16, short: Short) -> f32 {
-        self.factors[usize::from(count) % COUNTS][usize::from(short)]
-    }
-
     /// The upper bound of all factors.
     pub(super) fn most(&self) -> f64 {
         self.most
     }
 
-    /// Whether the factors were computed: `k1` is small enough for f32.
+    /// Whether there are factors: `k1` is small enough for f32.
     pub(super) fn has_factors(&self) -> bool {
-        self.has_factors
+        self.most < LARGE
     }
 }
 

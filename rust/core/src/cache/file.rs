@@ -296,6 +296,19 @@ pub(super) fn map(file: &File) -> io::Result<Mmap> {
     unsafe { MmapOptions::new().map(file) }
 }
 
+/// Gives memory that was freed back to the system. The GNU library keeps it otherwise, for the next indexes.
+pub(crate) fn give_back_freed() {
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    {
+        #[expect(unsafe_code, reason = "a function of the C library")]
+        // SAFETY: the library has it with this signature, and any thread may call it at any time.
+        unsafe extern "C" {
+            safe fn malloc_trim(pad: usize) -> std::ffi::c_int;
+        }
+        malloc_trim(0);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

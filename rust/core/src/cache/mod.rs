@@ -9,6 +9,7 @@ mod file;
 
 pub(crate) use array::are_bounds;
 pub use array::{Array, Number};
+pub(crate) use file::give_back_freed;
 #[cfg(test)]
 pub(crate) use file::renew;
 pub use file::{Reader, VERSION, Writer, version};

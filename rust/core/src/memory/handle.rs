@@ -9,6 +9,7 @@ use std::time::Instant;
 use hashbrown::HashMap;
 use parking_lot::{Mutex, RwLock};
 
+use crate::cache::give_back_freed;
 use crate::embed::hash::HashRule;
 use crate::error::{Error, ErrorKind, Result};
 use crate::fork;
@@ -124,7 +125,10 @@ impl Handle {
     pub fn close(&self) {
         if std::process::id() == self.process {
             let store = self.store.write().take();
-            drop(store); // outside the lock, because closing the file takes time
+            // Outside the lock, because closing the file takes time.
+            if store.is_some_and(|store| Arc::into_inner(store).is_some()) {
+                give_back_freed();
+            }
         }
     }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use rusqlite::Connection;
 
 use crate::analyse::Asked;
+use crate::cache::give_back_freed;
 use crate::error::{Error, ErrorKind, Result};
 use crate::id::{EntryId, SessionId};
 use crate::memory::explain::explain;
@@ -221,7 +222,9 @@ impl Store {
     /// them again from a cache or from rows.
     pub(super) fn make_room(&self, namespace: &str) {
         self.make_room_in(namespace);
-        for each in self.scopes.leaving() {
+        let leaving = self.scopes.leaving();
+        let are_some = !leaving.is_empty();
+        for each in leaving {
             match each {
                 Leaving::Session(session) => {
                     self.write_cache(&session);
@@ -229,6 +232,9 @@ impl Store {
                 }
                 Leaving::Namespace(name) => self.scopes.remove_namespace(&name),
             }
+        }
+        if are_some {
+            give_back_freed();
         }
     }
 

@@ -191,6 +191,9 @@ impl Best<'_> {
     /// Offers an entry. Gives the least score that can still be among the best; factors can only lower a score.
     fn offer(&mut self, point: u32, score: f64, parts: Parts) -> f64 {
         let ranked = self.scope.ranked(point, score, parts);
+        if let Some(least) = self.kept.least().filter(|least| ranked <= **least) {
+            return least.score;
+        }
         let factor = |decay: Decay| decay.factor(ranked.created_at, self.options.now);
         let decay = self.decay.map_or(1.0, factor);
         let repeats = &self.scope.repeats;
