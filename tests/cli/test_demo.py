@@ -139,7 +139,7 @@ def test_bench_asks_a_model_the_questions_of_a_dataset(name: str, given: object,
         ("[{}]", ["--model", "http://x/v1#m"], "published form of locomo"), ("[]", [], "no question"),
         (json.dumps(LOCOMO), ["--model", "http://x/v1"], "URL#NAME"),
         (json.dumps(LOCOMO), ["--model", "http://127.0.0.1:9/v1#m"], "did not answer: Connection error"),
-        ("{", [], "not JSON"),
+        ("{", [], "data.json' is not JSON"),
     ],
 )  # fmt: skip
 def test_bench_names_what_it_cannot_ask(text: str, options: list[str], names: str, tmp_path: Path) -> None:

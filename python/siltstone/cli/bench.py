@@ -256,8 +256,9 @@ _READERS: Final = {"locomo": _locomo, "longmemeval": _longmemeval}
 
 def _spread(reader: Callable[[Any], list[_Talk]], file: Path, most: int) -> list[_Talk]:
     """The conversations of *file* with *most* of their questions, evenly spread."""
+    given = read_json(file)
     try:
-        talks = reader(read_json(file))
+        talks = reader(given)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise DatasetError(
             f"{str(file)!r} is not in the published form of {reader.__name__[1:]}: {error!r}"
