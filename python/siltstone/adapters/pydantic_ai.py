@@ -8,7 +8,7 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from operator import attrgetter
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Final, Generic
 
 from siltstone.adapters.base import Ready, acalled_tool, is_same, requires
 from siltstone.adapters.host import HostDialect, blocks_of, text_block
@@ -30,6 +30,7 @@ with requires("pydantic-ai"):
     from pydantic_ai.tools import Tool as PydanticTool
     from pydantic_ai.toolsets import FunctionToolset
     from pydantic_ai.usage import RequestUsage
+    from typing_extensions import TypeVar  # with a default: an agent without dependencies names none
 
 
 _PARTS: Final = attrgetter("parts")
@@ -377,7 +378,7 @@ except ImportError:  # before 2.64 a hook cannot ask for a second attempt
     _Retry = None
 
 
-DepsT = TypeVar("DepsT")
+DepsT = TypeVar("DepsT", default=Any)
 
 MOST_RUNS = 1_000  #: the number of runs whose newest request is remembered
 
