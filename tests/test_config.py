@@ -8,23 +8,7 @@ from typing import Any
 
 import pytest
 
-from siltstone import (
-    Chain,
-    ClearToolResults,
-    CompressToolOutput,
-    ConfigError,
-    DropDuplicateReads,
-    Emergency,
-    SmartTrim,
-    SmartTrimConfig,
-    ThresholdCompactor,
-    TieredCompactor,
-    TieredConfig,
-    WaterfallCompactor,
-    WindowCompactor,
-    WindowConfig,
-    WorkerCompactor,
-)
+import siltstone
 from siltstone.config import IN_CODE, find_settings, make_policy, policy_names, read_settings, settings_of
 from siltstone.systems.meerkat import CompactionConfig
 from siltstone.systems.spacebot.config import ChronicleConfig
@@ -39,9 +23,15 @@ def written(folder: Path, text: str, name: str = "siltstone.toml") -> Path:
 
 def test_every_name_makes_its_policy():
     kinds = [type(make_policy(name)) for name in policy_names()]
-    steps = [CompressToolOutput, ClearToolResults, DropDuplicateReads]
-    with_models = [ThresholdCompactor, TieredCompactor, WorkerCompactor, WindowCompactor, WaterfallCompactor]
-    assert kinds == [*with_models, SmartTrim, *steps, Emergency, Chain]
+    steps = [siltstone.CompressToolOutput, siltstone.ClearToolResults, siltstone.DropDuplicateReads]
+    with_models = [
+        siltstone.ThresholdCompactor,
+        siltstone.TieredCompactor,
+        siltstone.WorkerCompactor,
+        siltstone.WindowCompactor,
+        siltstone.WaterfallCompactor,
+    ]
+    assert kinds == [*with_models, siltstone.SmartTrim, *steps, siltstone.Emergency, siltstone.Chain]
     assert [make_policy(name).name for name in policy_names()] == policy_names()
 
 
@@ -54,7 +44,7 @@ def test_every_name_makes_its_policy():
     ],
 )
 def test_an_unknown_policy_is_refused_with_the_nearest_name(name: str, hint: str):
-    with pytest.raises(ConfigError) as caught:
+    with pytest.raises(siltstone.ConfigError) as caught:
         make_policy(name)
     assert hint in str(caught.value)
     assert caught.value.field == "policy"  # type: ignore[attr-defined]
@@ -68,10 +58,10 @@ def test_a_partial_file_is_merged_over_the_defaults(tmp_path: Path):
     )
     settings = read_settings(path)
     policy = settings.policy()
-    assert isinstance(policy, WaterfallCompactor)
+    assert isinstance(policy, siltstone.WaterfallCompactor)
     assert policy.config == WaterfallConfig(immediate_window=24, longterm_budget_tokens=None, stop=("</s>",))
     window = settings.policy("window")
-    assert isinstance(window, WindowCompactor)
+    assert isinstance(window, siltstone.WindowCompactor)
     assert window.config.working_limit == 10
     assert settings.policy("threshold").name == "threshold"
 
@@ -80,7 +70,7 @@ def test_the_documented_form_is_a_setting(tmp_path: Path):
     policy = read_settings(written(tmp_path, "[waterfall]\ndocumented = true\nmax_tokens = 7\n")).policy(
         "waterfall"
     )
-    assert isinstance(policy, WaterfallCompactor)
+    assert isinstance(policy, siltstone.WaterfallCompactor)
     assert policy.config.longterm_budget_tokens is None
     assert policy.config.longterm_refresh == 0
     assert policy.config.max_tokens == 7
@@ -91,7 +81,7 @@ def test_the_documented_form_is_a_setting(tmp_path: Path):
 def test_a_chain_takes_the_settings_of_its_steps(tmp_path: Path):
     text = '[chain]\nsteps = ["smart-trim", "window"]\ntarget = 0.5\n[window]\nworking_limit = 3\n'
     chain = read_settings(written(tmp_path, text)).policy("chain")
-    assert isinstance(chain, Chain)
+    assert isinstance(chain, siltstone.Chain)
     assert [step.name for step in chain.steps] == ["smart-trim", "window"]
     assert chain.steps[1].config.working_limit == 3  # type: ignore[attr-defined]
     assert chain.target == 0.5
@@ -131,7 +121,7 @@ def test_pyproject_has_its_own_table_and_the_nearest_file_upward_is_found(tmp_pa
 )
 def test_what_a_file_may_not_say_is_refused_by_name(tmp_path: Path, text: str, message: str, field: str):
     path = written(tmp_path, text)
-    with pytest.raises(ConfigError) as caught:
+    with pytest.raises(siltstone.ConfigError) as caught:
         read_settings(path)
     assert message in str(caught.value)
     assert str(path) in str(caught.value)
@@ -145,11 +135,11 @@ def test_the_file_of_the_guide_is_read(tmp_path: Path):
     (text,) = re.findall(r"^```toml\n(.*?)^```$", guide, re.MULTILINE | re.DOTALL)
     settings = read_settings(written(tmp_path, text))
     chain = settings.policy()
-    assert isinstance(chain, Chain)
+    assert isinstance(chain, siltstone.Chain)
     assert [step.name for step in chain.steps] == ["compress-tool-output", "clear-tool-results", "threshold"]
     clear, threshold = chain.steps[1], chain.steps[2]
-    assert isinstance(clear, ClearToolResults)
-    assert isinstance(threshold, ThresholdCompactor)
+    assert isinstance(clear, siltstone.ClearToolResults)
+    assert isinstance(threshold, siltstone.ThresholdCompactor)
     assert (clear.config.keep_results, clear.config.trigger_fraction) == (3, 0.75)
     said = threshold.config
     assert (said.auto_compact_threshold, said.recent_turn_budget) == (12_000, 6)
@@ -161,7 +151,7 @@ def test_the_file_of_the_guide_is_read(tmp_path: Path):
 
 
 def test_a_missing_file_is_refused(tmp_path: Path):
-    with pytest.raises(ConfigError, match="cannot be read"):
+    with pytest.raises(siltstone.ConfigError, match="cannot be read"):
         read_settings(tmp_path / "none.toml")
 
 
@@ -169,7 +159,7 @@ def test_a_missing_file_is_refused(tmp_path: Path):
 def test_every_setting_of_every_policy_is_checked(name: str):
     """A value that no setting can have is refused with the setting's own name."""
     for key in settings_of(name):
-        with pytest.raises(ConfigError) as caught:
+        with pytest.raises(siltstone.ConfigError) as caught:
             make_policy(name, {key: {"no": "such value"}})
         assert caught.value.field == key, key  # type: ignore[attr-defined]
     assert not IN_CODE & set(settings_of(name))
@@ -199,7 +189,7 @@ BOUNDS: dict[type[Any], dict[str, list[Any]]] = {
         "max_messages": [2.5],
         "keep_user_messages": [None],
     },
-    TieredConfig: {
+    siltstone.TieredConfig: {
         "context_window": [0],
         "background_fraction": [0],
         "aggressive_fraction": [1],
@@ -239,7 +229,7 @@ BOUNDS: dict[type[Any], dict[str, list[Any]]] = {
         "rollup_batch": [13],
         "whole_turns": [1],
     },
-    WindowConfig: {
+    siltstone.WindowConfig: {
         "working_limit": [0],
         "short_term_limit": [0],
         "auto_summarize": [1],
@@ -275,7 +265,7 @@ BOUNDS: dict[type[Any], dict[str, list[Any]]] = {
         "summarizer_window": [1_023],
         "estimator": ["words"],
     },
-    SmartTrimConfig: {
+    siltstone.SmartTrimConfig: {
         "reserve_tokens": [-1],
         "hard_cap_tokens": [-1],
         "max_history_share": [1.5],
@@ -295,7 +285,7 @@ BOUNDS: dict[type[Any], dict[str, list[Any]]] = {
 )
 def test_a_setting_out_of_its_bounds_is_refused_with_its_name_and_its_value(kind: type[Any], field: str):
     for value in BOUNDS[kind][field]:
-        with pytest.raises(ConfigError) as caught:
+        with pytest.raises(siltstone.ConfigError) as caught:
             kind(**{field: value})
         assert caught.value.field == field  # type: ignore[attr-defined]
         assert caught.value.value == value or value != value  # type: ignore[attr-defined]

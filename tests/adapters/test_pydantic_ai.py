@@ -36,25 +36,7 @@ from pydantic_ai.models.test import TestModel
 from pydantic_ai.usage import RequestUsage
 
 import siltstone
-from adapters.contract import (
-    INPUT_TOKENS,
-    OUTPUT_TOKENS,
-    SUMMARY,
-    SYSTEM,
-    AdapterContract,
-    Case,
-    Hang,
-    Refuse,
-    Reply,
-    Run,
-    Say,
-    conversation,
-    interrupted,
-    leaves_the_loop_free,
-    opened,
-    signature,
-    through_the_log,
-)
+from adapters import contract
 from siltstone.adapters.pydantic_ai import PydanticAIDialect, SiltstoneCapability, summariser
 from siltstone.messages import decode, encode
 
@@ -62,25 +44,25 @@ from siltstone.messages import decode, encode
 class Scripted:
     """The agent's model: it answers from a script, and the run remembers what it was sent."""
 
-    def __init__(self, script: Sequence[Reply], run: Run) -> None:
+    def __init__(self, script: Sequence[contract.Reply], run: contract.Run) -> None:
         self.replies, self.run = iter(script), run
 
     async def __call__(self, messages: list[Any], info: AgentInfo) -> ModelResponse:
         """The next reply."""
         self._told(messages, info)
         reply = next(self.replies)
-        if isinstance(reply, Refuse):
+        if isinstance(reply, contract.Refuse):
             raise ModelHTTPError(400, "scripted", {"message": reply.text})
-        if isinstance(reply, Hang):
+        if isinstance(reply, contract.Hang):
             await asyncio.Event().wait()
-        usage = RequestUsage(input_tokens=INPUT_TOKENS, output_tokens=OUTPUT_TOKENS)
+        usage = RequestUsage(input_tokens=contract.INPUT_TOKENS, output_tokens=contract.OUTPUT_TOKENS)
         return ModelResponse(parts=_parts(reply, len(messages)), usage=usage)
 
     async def stream(self, messages: list[Any], info: AgentInfo) -> AsyncIterator[Any]:
         """The same as deltas."""
         self._told(messages, info)
         reply = next(self.replies)
-        if isinstance(reply, Refuse):
+        if isinstance(reply, contract.Refuse):
             raise ModelHTTPError(400, "scripted", {"message": reply.text})
         for place, part in enumerate(_parts(reply, len(messages))):
             if isinstance(part, TextPart):
@@ -100,13 +82,13 @@ class Scripted:
         self.run.systems.append("\n".join([*prompts, *filter(None, [info.instructions])]))
 
 
-def _parts(reply: Reply, sent: int) -> list[Any]:
+def _parts(reply: contract.Reply, sent: int) -> list[Any]:
     parts: list[Any] = []
     if reply.thought:
         parts.append(
-            ThinkingPart(reply.thought, signature=signature(reply.thought), provider_name="function")
+            ThinkingPart(reply.thought, signature=contract.signature(reply.thought), provider_name="function")
         )
-    if isinstance(reply, Say):
+    if isinstance(reply, contract.Say):
         return [*parts, TextPart(reply.text)]
     calls = [ToolCallPart("look_up", {"topic": each}, f"call-{each}-{sent}") for each in reply.topics]
     return [*parts, *calls]
@@ -123,7 +105,7 @@ class Changes(AbstractCapability[Any]):
         return request_context
 
 
-class PydanticAICase(Case):
+class PydanticAICase(contract.Case):
     """``Agent`` with a capability; the caller hands the messages of one run to the next."""
 
     can_send_again = hasattr(exceptions, "RetryModelRequest")  # since 2.64
@@ -134,7 +116,7 @@ class PydanticAICase(Case):
         self.prompt, self.options = prompt, options
         self.prompts = 1 if prompt == "system_prompt" else 0
 
-    def agent(self, session: Any, script: Sequence[Reply], run: Run) -> Any:
+    def agent(self, session: Any, script: Sequence[contract.Reply], run: contract.Run) -> Any:
         scripted = Scripted(script, run)
         agent = Agent(
             FunctionModel(scripted, stream_function=scripted.stream, model_name="scripted"),
@@ -143,7 +125,7 @@ class PydanticAICase(Case):
                 SiltstoneCapability(session, **self.options),
             ],
             tools=[Tool(self.tool, name="look_up")],
-            **({self.prompt: SYSTEM} if self.clock is None else {}),
+            **({self.prompt: contract.SYSTEM} if self.clock is None else {}),
         )
         if self.clock is not None:
             dynamic: dict[str, Any] = {"dynamic": True} if self.prompts else {}
@@ -153,13 +135,13 @@ class PydanticAICase(Case):
     def play(
         self,
         session: Any,
-        script: Sequence[Reply],
+        script: Sequence[contract.Reply],
         inputs: Sequence[str],
         *,
         is_async: bool,
         state: Any = None,
-    ) -> Run:
-        run = Run(state=state)
+    ) -> contract.Run:
+        run = contract.Run(state=state)
         agent = self.agent(session, script, run)
 
         async def all_of_them() -> None:
@@ -180,12 +162,14 @@ class PydanticAICase(Case):
             loop.close()
         return run
 
-    def _ran(self, result: Any, run: Run) -> None:
+    def _ran(self, result: Any, run: contract.Run) -> None:
         run.answers.append(result.output)
         run.tokens += result.usage.input_tokens
         run.stored = run.state = result.all_messages()
 
-    async def start(self, session: Any, script: Sequence[Reply], text: str, state: Any, run: Run) -> None:
+    async def start(
+        self, session: Any, script: Sequence[contract.Reply], text: str, state: Any, run: contract.Run
+    ) -> None:
         with capture_run_messages() as run.state:
             self._ran(await self.agent(session, script, run).run(text, message_history=state), run)
 
@@ -210,9 +194,11 @@ class PydanticAICase(Case):
     def reload(self, state: Any) -> Any:
         return ModelMessagesTypeAdapter.validate_json(ModelMessagesTypeAdapter.dump_json(state))
 
-    def stream(self, session: Any, script: Sequence[Reply], text: str, state: Any) -> tuple[str, Any]:
+    def stream(
+        self, session: Any, script: Sequence[contract.Reply], text: str, state: Any
+    ) -> tuple[str, Any]:
         async def main() -> tuple[str, Any]:
-            agent = self.agent(session, script, Run())
+            agent = self.agent(session, script, contract.Run())
             async with agent.run_stream(text, message_history=state) as result:
                 told = [each async for each in result.stream_text(delta=True)]
             return "".join(told), result.all_messages()
@@ -246,13 +232,13 @@ def _neutral(message: Any) -> list[dict[str, Any]]:
     return said
 
 
-class TestTheLaws(AdapterContract):
+class TestTheLaws(contract.AdapterContract):
     """The history keeps every message, and the model sees the view."""
 
     case = PydanticAICase("instructions")
 
 
-class TestTheLawsWithAHistoryThatIsRewritten(AdapterContract):
+class TestTheLawsWithAHistoryThatIsRewritten(contract.AdapterContract):
     """A compaction shortens the history that a run gives back; the prompt is a message."""
 
     case = PydanticAICase("system_prompt", rewrite_history=True)
@@ -282,7 +268,7 @@ def test_what_a_model_is_sent_of_a_message_can_be_written_again(message: Any) ->
     """From the log alone, where the host has it no more."""
     dialect = PydanticAIDialect()
     (loaded,) = ModelMessagesTypeAdapter.validate_json(ModelMessagesTypeAdapter.dump_json([message]))
-    assert through_the_log(dialect, message) == loaded, "as pydantic-ai's own file of it"
+    assert contract.through_the_log(dialect, message) == loaded, "as pydantic-ai's own file of it"
     pieces = dialect.read(message)
     kinds = ["compaction_summary" if isinstance(message.parts[0], CompactionPart) else "original", "original"]
     written = [
@@ -307,7 +293,7 @@ def test_a_second_conversation_in_one_session_is_refused_and_a_store_has_one_for
             await agent.run(f"I am {name}.", conversation_id=name)
         await capability.close()
 
-    session = opened()
+    session = contract.opened()
     with pytest.raises(siltstone.ConfigError, match=r"'ann'.*'ben'.*give the adapter a store"):
         asyncio.run(main(SiltstoneCapability(session)))
     assert len(session.log()) == 2
@@ -318,30 +304,34 @@ def test_a_second_conversation_in_one_session_is_refused_and_a_store_has_one_for
 
 def test_a_model_of_the_framework_writes_summaries_and_the_run_counts_them_once() -> None:
     async def main() -> None:
-        writer = summariser(TestModel(custom_output_text=SUMMARY))
-        async with opened(writer, kind=siltstone.AsyncSession) as session:
-            script, inputs = conversation(6)
-            case, run, state = PydanticAICase("instructions"), Run(), None
+        writer = summariser(TestModel(custom_output_text=contract.SUMMARY))
+        async with contract.opened(writer, kind=siltstone.AsyncSession) as session:
+            script, inputs = contract.conversation(6)
+            case, run, state = PydanticAICase("instructions"), contract.Run(), None
             for number, text in enumerate(inputs):
                 await case.start(session, script[2 * number : 2 * number + 2], text, state, run)
                 state = run.state
             assert session.usage.input_tokens > 0
-            assert run.tokens == 12 * INPUT_TOKENS + session.usage.input_tokens
-            assert any(SUMMARY in str(part.content) for each in run.sent[-1] for part in each.parts[:1])
+            assert run.tokens == 12 * contract.INPUT_TOKENS + session.usage.input_tokens
+            assert any(
+                contract.SUMMARY in str(part.content) for each in run.sent[-1] for part in each.parts[:1]
+            )
 
     asyncio.run(main())
 
 
 def test_a_search_leaves_the_event_loop_free(monkeypatch: pytest.MonkeyPatch) -> None:
-    agent = Agent(TestModel(call_tools=["memory_search"]), capabilities=[SiltstoneCapability(opened())])
-    assert asyncio.run(leaves_the_loop_free(monkeypatch, lambda: agent.run("Where is the salt?")))
+    agent = Agent(
+        TestModel(call_tools=["memory_search"]), capabilities=[SiltstoneCapability(contract.opened())]
+    )
+    assert asyncio.run(contract.leaves_the_loop_free(monkeypatch, lambda: agent.run("Where is the salt?")))
 
 
 def test_a_call_that_has_no_result_was_interrupted_in_the_request_alone() -> None:
     asked = ModelRequest(parts=[UserPromptPart("Where is the salt?")])
     call = ModelResponse(parts=[ToolCallPart("look_up", {}, tool_call_id="a")])
     result = ModelRequest(parts=[ToolReturnPart("look_up", "It is there.", tool_call_id="a")])
-    (part,) = interrupted(PydanticAIDialect(), [asked, call], result).parts
+    (part,) = contract.interrupted(PydanticAIDialect(), [asked, call], result).parts
     assert isinstance(part, ToolReturnPart)
     assert (part.tool_call_id, part.outcome) == ("a", "failed")
     assert "Interrupted" in str(part.content)

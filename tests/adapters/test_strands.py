@@ -24,27 +24,7 @@ from strands.types.content import Message
 from strands.types.exceptions import ContextWindowOverflowException
 
 import siltstone
-from adapters.contract import (
-    INPUT_TOKENS,
-    OUTPUT_TOKENS,
-    SUMMARY,
-    SUMMARY_USAGE,
-    SYSTEM,
-    AdapterContract,
-    Call,
-    Case,
-    Hang,
-    Refuse,
-    Reply,
-    Run,
-    Say,
-    conversation,
-    interrupted,
-    look_up,
-    opened,
-    signature,
-    through_the_log,
-)
+from adapters import contract
 from shapes import blocks
 from siltstone.adapters.strands import SiltstonePlugin, StrandsDialect, summariser
 from siltstone.messages import decode, encode, read_message
@@ -55,7 +35,7 @@ class Scripted(Model):
 
     stateful = False
 
-    def __init__(self, script: Sequence[Reply], run: Run) -> None:
+    def __init__(self, script: Sequence[contract.Reply], run: contract.Run) -> None:
         self.script, self.run, self.place = list(script), run, 0
 
     def update_config(self, **model_config: Any) -> None:
@@ -78,9 +58,9 @@ class Scripted(Model):
         self.run.tools.append({each["name"] for each in tool_specs or ()})
         reply = self.script[self.place]
         self.place += 1
-        if isinstance(reply, Refuse):
+        if isinstance(reply, contract.Refuse):
             raise ContextWindowOverflowException(reply.text)
-        if isinstance(reply, Hang):
+        if isinstance(reply, contract.Hang):
             await asyncio.Event().wait()
         for event in _events(reply, len(messages)):
             yield event
@@ -91,38 +71,44 @@ def _events(reply: Any, sent: int) -> Any:
     if reply.thought:
         yield {"contentBlockStart": {"start": {}}}
         yield {"contentBlockDelta": {"delta": {"reasoningContent": {"text": reply.thought}}}}
-        signed = {"reasoningContent": {"signature": signature(reply.thought)}}
+        signed = {"reasoningContent": {"signature": contract.signature(reply.thought)}}
         yield {"contentBlockDelta": {"delta": signed}}
         yield {"contentBlockStop": {}}
-    if isinstance(reply, Say):
+    if isinstance(reply, contract.Say):
         yield {"contentBlockStart": {"start": {}}}
         yield {"contentBlockDelta": {"delta": {"text": reply.text}}}
         yield {"contentBlockStop": {}}
-    for topic in reply.topics if isinstance(reply, Call) else ():
+    for topic in reply.topics if isinstance(reply, contract.Call) else ():
         use = {"name": "look_up", "toolUseId": f"{topic}-{sent}"}
         yield {"contentBlockStart": {"start": {"toolUse": use}}}
         yield {"contentBlockDelta": {"delta": {"toolUse": {"input": json.dumps({"topic": topic})}}}}
         yield {"contentBlockStop": {}}
-    yield {"messageStop": {"stopReason": "tool_use" if isinstance(reply, Call) else "end_turn"}}
-    total = INPUT_TOKENS + OUTPUT_TOKENS
-    used = {"inputTokens": INPUT_TOKENS, "outputTokens": OUTPUT_TOKENS, "totalTokens": total}
+    yield {"messageStop": {"stopReason": "tool_use" if isinstance(reply, contract.Call) else "end_turn"}}
+    total = contract.INPUT_TOKENS + contract.OUTPUT_TOKENS
+    used = {
+        "inputTokens": contract.INPUT_TOKENS,
+        "outputTokens": contract.OUTPUT_TOKENS,
+        "totalTokens": total,
+    }
     yield {"metadata": {"usage": used, "metrics": {"latencyMs": 1}}}
 
 
-def an_agent(session: Any, script: Sequence[Reply], run: Run, messages: Any = None, **options: Any) -> Agent:
+def an_agent(
+    session: Any, script: Sequence[contract.Reply], run: contract.Run, messages: Any = None, **options: Any
+) -> Agent:
     chosen: dict[str, Any] = {"conversation_manager": NullConversationManager(), **options}
     return Agent(
         Scripted(script, run),
         messages=messages,
-        tools=[tool(name="look_up", description="Looks a topic up.")(look_up)],
-        system_prompt=SYSTEM,
+        tools=[tool(name="look_up", description="Looks a topic up.")(contract.look_up)],
+        system_prompt=contract.SYSTEM,
         plugins=[SiltstonePlugin(session)],
         callback_handler=None,
         **chosen,
     )
 
 
-class StrandsCase(Case):
+class StrandsCase(contract.Case):
     """An ``Agent`` that keeps its own messages, as users write it."""
 
     #: Strands hands a model copies of what it is sent.
@@ -134,13 +120,13 @@ class StrandsCase(Case):
     def play(
         self,
         session: Any,
-        script: Sequence[Reply],
+        script: Sequence[contract.Reply],
         inputs: Sequence[str],
         *,
         is_async: bool,
         state: Any = None,
-    ) -> Run:
-        run = Run()
+    ) -> contract.Run:
+        run = contract.Run()
         agent = an_agent(session, script, run, state)
         if (clock := self.clock) is not None:
             agent.add_middleware(
@@ -157,9 +143,13 @@ class StrandsCase(Case):
         run.stored = run.state = agent.messages
         return run
 
-    async def start(self, session: Any, script: Sequence[Reply], text: str, state: Any, run: Run) -> None:
+    async def start(
+        self, session: Any, script: Sequence[contract.Reply], text: str, state: Any, run: contract.Run
+    ) -> None:
         agent = an_agent(session, script, run, state)
-        if self.tool is not look_up:  # no error of a tool ends a run, so the process dies just before
+        if (
+            self.tool is not contract.look_up
+        ):  # no error of a tool ends a run, so the process dies just before
             agent.add_hook(self._dies, MessageAddedEvent)
         run.state = agent.messages
         await agent.invoke_async(text)
@@ -188,8 +178,10 @@ class StrandsCase(Case):
     def reload(self, state: Any) -> Any:
         return json.loads(json.dumps(state))
 
-    def stream(self, session: Any, script: Sequence[Reply], text: str, state: Any) -> tuple[str, Any]:
-        agent = an_agent(session, script, Run(), state)
+    def stream(
+        self, session: Any, script: Sequence[contract.Reply], text: str, state: Any
+    ) -> tuple[str, Any]:
+        agent = an_agent(session, script, contract.Run(), state)
 
         async def followed() -> str:
             return "".join([str(each["data"]) async for each in agent.stream_async(text) if "data" in each])
@@ -224,7 +216,7 @@ def _block(block: Any) -> dict[str, Any]:
     return {"type": "text", "text": block["text"]}
 
 
-class TestTheLaws(AdapterContract):
+class TestTheLaws(contract.AdapterContract):
     """The agent's list keeps every message, and the model sees the view."""
 
     case = StrandsCase()
@@ -232,11 +224,11 @@ class TestTheLaws(AdapterContract):
 
 def test_the_window_of_strands_itself_drops_nothing_of_the_log() -> None:
     """Without a conversation manager Strands keeps the newest 40 messages."""
-    session, run = opened(), Run()
-    script, inputs = conversation(15)
+    session, run = contract.opened(), contract.Run()
+    script, inputs = contract.conversation(15)
     agent = Agent(
         Scripted(script, run),
-        tools=[tool(name="look_up", description="Looks a topic up.")(look_up)],
+        tools=[tool(name="look_up", description="Looks a topic up.")(contract.look_up)],
         plugins=[SiltstonePlugin(session)],
         callback_handler=None,
     )
@@ -251,7 +243,7 @@ def test_the_window_of_strands_itself_drops_nothing_of_the_log() -> None:
 def test_a_second_conversation_in_one_session_is_refused_and_a_store_has_one_for_each(tmp_path: Path) -> None:
     def talk(plugin: SiltstonePlugin, session_id: str) -> Any:
         agent = Agent(
-            Scripted([Say("Hello.")] * 3, Run()),
+            Scripted([contract.Say("Hello.")] * 3, contract.Run()),
             plugins=[plugin],
             session_manager=FileSessionManager(session_id=session_id, storage_dir=str(tmp_path)),
             callback_handler=None,
@@ -260,7 +252,7 @@ def test_a_second_conversation_in_one_session_is_refused_and_a_store_has_one_for
         agent(f"I am {session_id}.")
         return agent.tool.memory_get(handle="m0")
 
-    session = opened()
+    session = contract.opened()
     one = SiltstonePlugin(session)
     talk(one, "ann")
     with pytest.raises(siltstone.ConfigError, match=r"'ann'.*'ben'.*give the adapter a store"):
@@ -273,13 +265,13 @@ def test_a_second_conversation_in_one_session_is_refused_and_a_store_has_one_for
         plugin.close()
         assert [len(store.session(name).log()) for name in ("cat", "dan")] == [4, 2]
         with pytest.raises(siltstone.ConfigError, match="named no conversation"):
-            an_agent(store, [Say("No.")], Run())("Who am I?")
+            an_agent(store, [contract.Say("No.")], contract.Run())("Who am I?")
 
 
 def test_an_overflow_that_says_nothing_known_is_one_all_the_same() -> None:
-    session = opened(policy=siltstone.ThresholdCompactor(), context_window=100_000)
-    script, inputs = conversation(4)
-    agent = an_agent(session, [*script, Refuse("no"), Say("It fits.")], Run())
+    session = contract.opened(policy=siltstone.ThresholdCompactor(), context_window=100_000)
+    script, inputs = contract.conversation(4)
+    agent = an_agent(session, [*script, contract.Refuse("no"), contract.Say("It fits.")], contract.Run())
     for text in inputs:
         agent(text)
     assert str(agent("And now?")).strip() == "It fits."
@@ -292,16 +284,16 @@ def test_a_refusal_inside_a_stream_is_sent_again_until_content_has_come(said: in
         """Its provider refuses after the first events of an answer."""
 
         async def stream(self, *args: Any, **kwargs: Any) -> AsyncIterator[Any]:
-            first = self.script[self.place] == Refuse()
-            for event in list(_events(Say("It is"), 1))[: 1 + said] if first else ():
+            first = self.script[self.place] == contract.Refuse()
+            for event in list(_events(contract.Say("It is"), 1))[: 1 + said] if first else ():
                 yield event
             async for event in super().stream(*args, **kwargs):
                 yield event
 
-    session = opened(policy=siltstone.ThresholdCompactor(), context_window=100_000)
-    script, inputs = conversation(4)
-    model = Late([*script, Refuse(), Say("It fits.")], Run())
-    agent = an_agent(session, [], Run())
+    session = contract.opened(policy=siltstone.ThresholdCompactor(), context_window=100_000)
+    script, inputs = contract.conversation(4)
+    model = Late([*script, contract.Refuse(), contract.Say("It fits.")], contract.Run())
+    agent = an_agent(session, [], contract.Run())
     agent.model = model
     for text in inputs:
         agent(text)
@@ -314,13 +306,13 @@ def test_a_refusal_inside_a_stream_is_sent_again_until_content_has_come(said: in
 
 
 def test_an_overflow_that_nothing_helps_is_the_agents_own_error() -> None:
-    agent = an_agent(opened(), [Refuse("no")] * 5, Run())
+    agent = an_agent(contract.opened(), [contract.Refuse("no")] * 5, contract.Run())
     with pytest.raises(ContextWindowOverflowException, match="no"):
         agent("Hello")
 
 
 def test_a_tool_that_is_called_wrongly_tells_the_model_why() -> None:
-    agent = an_agent(opened(), [], Run())
+    agent = an_agent(contract.opened(), [], contract.Run())
     answer = agent.tool.memory_search(query=3)
     assert answer["status"] == "error"
     assert "query" in answer["content"][0]["text"]
@@ -328,22 +320,22 @@ def test_a_tool_that_is_called_wrongly_tells_the_model_why() -> None:
 
 def test_a_model_of_strands_writes_summaries_in_nobodys_stream() -> None:
     async def main() -> None:
-        writer = summariser(Scripted([Say(SUMMARY)] * 9, Run()))
-        async with opened(writer, kind=siltstone.AsyncSession) as session:
-            script, inputs = conversation(6)
-            agent, told = an_agent(session, script, Run()), ""
+        writer = summariser(Scripted([contract.Say(contract.SUMMARY)] * 9, contract.Run()))
+        async with contract.opened(writer, kind=siltstone.AsyncSession) as session:
+            script, inputs = contract.conversation(6)
+            agent, told = an_agent(session, script, contract.Run()), ""
             for text in inputs:
                 async for each in agent.stream_async(text):
                     told += str(each.get("data", ""))
             made = await session.compactions()
             assert made
-            assert SUMMARY not in told
-            assert session.usage.input_tokens == len(made) * INPUT_TOKENS
+            assert contract.SUMMARY not in told
+            assert session.usage.input_tokens == len(made) * contract.INPUT_TOKENS
             used = agent.event_loop_metrics.accumulated_usage["inputTokens"]
-            assert used == (12 + len(made)) * INPUT_TOKENS
+            assert used == (12 + len(made)) * contract.INPUT_TOKENS
 
     asyncio.run(main())
-    assert SUMMARY_USAGE.input_tokens != INPUT_TOKENS
+    assert contract.SUMMARY_USAGE.input_tokens != contract.INPUT_TOKENS
 
 
 IMAGE = {"format": "png", "source": {"bytes": b"\x00\xff"}}
@@ -377,7 +369,7 @@ FORMULA = {
 def test_what_a_model_is_sent_of_a_message_can_be_written_again(message: Any) -> None:
     """From the log alone, where the host has it no more."""
     dialect = StrandsDialect()
-    assert through_the_log(dialect, message) == message
+    assert contract.through_the_log(dialect, message) == message
     (fields,) = dialect.read(message)
     written = dialect.write(decode(encode(fields)), "original", None)
     assert list(dialect.read(written)) == [fields], "where redaction has changed it"
@@ -406,6 +398,6 @@ def test_a_call_that_has_no_result_was_interrupted_in_the_request_alone() -> Non
     call = {"role": "assistant", "content": [{"toolUse": {"toolUseId": "a", "name": "look_up", "input": {}}}]}
     told = {"toolUseId": "a", "status": "success", "content": [{"text": "It is there."}]}
     result = {"role": "user", "content": [{"toolResult": told}]}
-    (block,) = interrupted(StrandsDialect(), [asked, call], result)["content"]
+    (block,) = contract.interrupted(StrandsDialect(), [asked, call], result)["content"]
     assert (block["toolResult"]["toolUseId"], block["toolResult"]["status"]) == ("a", "error")
     assert "Interrupted" in block["toolResult"]["content"][0]["text"]

@@ -11,21 +11,8 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
+import siltstone
 from compacting import Raw, assert_lawful, assistant, exchange, filler, outcome, user
-from siltstone import (
-    Chain,
-    ClearToolResults,
-    CompactionConfig,
-    ConfigError,
-    DropDuplicateReads,
-    InvalidArgumentsError,
-    MemoryStore,
-    Session,
-    SimpleMemoryStore,
-    SmartTrim,
-    ThresholdCompactor,
-    compact,
-)
 from siltstone.compaction import CompactionContext, Skip, Trigger
 from siltstone.compaction.results import (
     ClearConfig,
@@ -44,12 +31,12 @@ BLOCKS = rule("blocks")
 READ = Trigger("manual", keeps_substitutes=True, reader="memory_get")
 
 
-def clear(**settings: Any) -> ClearToolResults:
-    return ClearToolResults(ClearConfig(**{"min_reclaim": 0, **settings}))
+def clear(**settings: Any) -> siltstone.ClearToolResults:
+    return siltstone.ClearToolResults(ClearConfig(**{"min_reclaim": 0, **settings}))
 
 
-def drop(**settings: Any) -> DropDuplicateReads:
-    return DropDuplicateReads(DuplicatesConfig(**{"min_reclaim": 0, **settings}))
+def drop(**settings: Any) -> siltstone.DropDuplicateReads:
+    return siltstone.DropDuplicateReads(DuplicatesConfig(**{"min_reclaim": 0, **settings}))
 
 
 def call(call_id: str, output: Any, *, name: str = "read_file", **arguments: Any) -> list[Raw]:
@@ -204,7 +191,7 @@ def test_a_step_is_due_from_half_of_the_window_on():
 
 def test_in_a_list_without_a_session_a_receipt_names_no_tool_that_reads_it():
     raws = [user("Go."), *call("a", filler(400))]
-    done = compact(raws, policy=clear(keep_results=0), model=None, context_window=300)
+    done = siltstone.compact(raws, policy=clear(keep_results=0), model=None, context_window=300)
     assert isinstance(done, Compacted)
     told = done.messages[2]["content"][0]["content"]
     assert told == "[result of read_file cleared: 500 tokens in 1 line]"
@@ -231,7 +218,7 @@ def test_a_list_of_names_is_a_tuple_of_them():
     ],
 )
 def test_a_setting_out_of_its_bounds_is_refused_with_its_name(make: Any, field: str):
-    with pytest.raises(ConfigError) as refused:
+    with pytest.raises(siltstone.ConfigError) as refused:
         make()
     assert refused.value.field == field  # type: ignore[attr-defined]
 
@@ -240,8 +227,10 @@ def test_a_chain_stops_after_the_cheap_step_that_sufficed_and_goes_on_where_none
     model = ScriptedModel()
     results = [raw for n in range(8) for raw in call(f"c{n}", f"{n} " * 400, path=n)]
     raws = [user("Go."), *results, assistant("Done."), user("And?")]
-    settings = CompactionConfig(auto_compact_threshold=900, recent_turn_budget=0, max_result_tokens=None)
-    steps = Chain(drop(), clear(), ThresholdCompactor(settings))
+    settings = siltstone.CompactionConfig(
+        auto_compact_threshold=900, recent_turn_budget=0, max_result_tokens=None
+    )
+    steps = siltstone.Chain(drop(), clear(), siltstone.ThresholdCompactor(settings))
     history, result = outcome(
         raws, steps, model, trigger=replace(READ, reason="history_tokens", threshold=1_500)
     )
@@ -256,14 +245,14 @@ def test_a_chain_stops_after_the_cheap_step_that_sufficed_and_goes_on_where_none
     assert len(model.requests) == 1
 
 
-def opened(store: MemoryStore, policy: Any, **options: Any) -> Session:
-    return Session.open(None, "s", policy=policy, model=None, memory=store, **options)
+def opened(store: siltstone.MemoryStore, policy: Any, **options: Any) -> siltstone.Session:
+    return siltstone.Session.open(None, "s", policy=policy, model=None, memory=store, **options)
 
 
 def test_in_a_session_a_receipt_leads_to_the_original_by_range_and_pattern_and_by_search(tmp_path: Path):
     lines = "\n".join(f"row {n}: zebra{n}" for n in range(300))
     raws = [user("Go."), *call("a", lines), *call("b", filler(200)), assistant("Seen.")]
-    with MemoryStore.open(tmp_path) as store:
+    with siltstone.MemoryStore.open(tmp_path) as store:
         with opened(store, clear(keep_results=1, trigger_fraction=0.1), context_window=10_000) as session:
             session.append(*raws)
             prepared = session.prepare()
@@ -317,9 +306,9 @@ def test_cheap_steps_before_a_trim_keep_what_the_trim_would_have_dropped(tmp_pat
         raws += call(f"c{number}", f"{number} {filler(300)}", path=number)
         raws += [assistant(f"Step {number} is done."), user(f"And step {number + 1}?")]
     views = []
-    for policy in (SmartTrim(), Chain(clear(), SmartTrim())):
+    for policy in (siltstone.SmartTrim(), siltstone.Chain(clear(), siltstone.SmartTrim())):
         with (
-            MemoryStore.open(tmp_path / policy.name) as store,
+            siltstone.MemoryStore.open(tmp_path / policy.name) as store,
             opened(store, policy, context_window=12_000) as session,
         ):
             for raw in raws:
@@ -331,15 +320,17 @@ def test_cheap_steps_before_a_trim_keep_what_the_trim_would_have_dropped(tmp_pat
 
 @pytest.mark.parametrize("ask", [{"pattern": "zebra19"}, {"lines": "3-5"}])
 def test_no_range_and_no_pattern_reads_the_original_of_a_receipt_that_was_forgotten(ask: dict[str, Any]):
-    store, step = SimpleMemoryStore(), clear(keep_results=0, trigger_fraction=0.1)
-    with Session.open(None, "s", policy=step, model=None, memory=store, context_window=20_000) as session:
+    store, step = siltstone.SimpleMemoryStore(), clear(keep_results=0, trigger_fraction=0.1)
+    with siltstone.Session.open(
+        None, "s", policy=step, model=None, memory=store, context_window=20_000
+    ) as session:
         secret = "\n".join(f"row {n}: zebra{n}" for n in range(900))
         session.append(user("Go."), *exchange("a", secret), *exchange("b", "Short."))
         assert "zebra" not in str(session.prepare().messages)
         arguments = {"handle": "m2", **ask}
         assert "zebra" in session.memory_get.call(arguments)
         store.forget(session_id="s", start=2, end=3)
-        with pytest.raises(InvalidArgumentsError, match="no message 'm2'"):
+        with pytest.raises(siltstone.InvalidArgumentsError, match="no message 'm2'"):
             session.memory_get.run(arguments)
         assert session.search("zebra19") == []
         assert "zebra" not in str(session.prepare().messages)

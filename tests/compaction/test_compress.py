@@ -10,16 +10,8 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
+import siltstone
 from compacting import Raw, assert_lawful, assistant, outcome, user
-from siltstone import (
-    Chain,
-    ClearToolResults,
-    CompressToolOutput,
-    ConfigError,
-    MemoryStore,
-    Session,
-    ThresholdCompactor,
-)
 from siltstone._native import condense
 from siltstone.compaction import CompactionContext, Skip, Trigger
 from siltstone.compaction.results import CompressConfig
@@ -43,7 +35,7 @@ def call(call_id: str, output: Any, *, name: str = "bash") -> list[Raw]:
 
 def shorter(raws: list[Raw], trigger: Trigger = READ, **settings: Any) -> dict[int, str]:
     """By sequence number the text of each result that was compressed."""
-    history, result = outcome(raws, CompressToolOutput(CompressConfig(**settings)), trigger=trigger)
+    history, result = outcome(raws, siltstone.CompressToolOutput(CompressConfig(**settings)), trigger=trigger)
     if isinstance(result, Skip):
         return {}
     assert_lawful(history, result)
@@ -112,9 +104,9 @@ def test_the_bounds_of_what_is_touched_are_exact():
 
 def test_a_result_that_another_step_has_cut_is_not_compressed_on_top(tmp_path: Path):
     cut, whole = call("a", LOG * 40), call("b", ROWS)
-    with MemoryStore.open(tmp_path) as store:
-        options: dict[str, Any] = {"policy": CompressToolOutput(), "model": None, "memory": store}
-        with Session.open(None, "s", **options) as session:
+    with siltstone.MemoryStore.open(tmp_path) as store:
+        options: dict[str, Any] = {"policy": siltstone.CompressToolOutput(), "model": None, "memory": store}
+        with siltstone.Session.open(None, "s", **options) as session:
             session.append(
                 user("Go."), {"role": "assistant", "content": [cut[0]["content"][0], whole[0]["content"][0]]}
             )
@@ -133,7 +125,7 @@ def test_a_result_that_another_step_has_cut_is_not_compressed_on_top(tmp_path: P
 def test_of_a_result_of_two_texts_the_one_that_has_no_structure_stays_as_it_is():
     plain = " ".join(f"w{n * n * 7919 % 10007}" for n in range(150))
     blocks = [{"type": "text", "text": ROWS}, {"type": "text", "text": plain}]
-    history, result = outcome([user("Go."), *call("a", blocks)], CompressToolOutput(), trigger=READ)
+    history, result = outcome([user("Go."), *call("a", blocks)], siltstone.CompressToolOutput(), trigger=READ)
     assert not isinstance(result, Skip)
     (made,) = result.substitutes
     inner = made.message.raw["content"][0]["content"]  # type: ignore[index, call-overload]
@@ -144,7 +136,9 @@ def test_of_a_result_of_two_texts_the_one_that_has_no_structure_stays_as_it_is()
 
 def test_it_is_due_at_every_boundary_and_makes_nothing_else_due():
     context = CompactionContext(0, estimated_history_tokens=10, context_window=1_000)
-    chain = Chain(ClearToolResults(), CompressToolOutput(), ThresholdCompactor())
+    chain = siltstone.Chain(
+        siltstone.ClearToolResults(), siltstone.CompressToolOutput(), siltstone.ThresholdCompactor()
+    )
     trigger = chain.should_compact(context)
     assert trigger is not None
     assert trigger.action == "compress"
@@ -171,7 +165,7 @@ def test_it_is_due_at_every_boundary_and_makes_nothing_else_due():
     ],
 )
 def test_a_setting_out_of_its_bounds_is_refused_with_its_name(make: Any, field: str):
-    with pytest.raises(ConfigError) as refused:
+    with pytest.raises(siltstone.ConfigError) as refused:
         make()
     assert refused.value.field == field  # type: ignore[attr-defined]
 
@@ -180,9 +174,9 @@ def test_in_a_session_nothing_earlier_changes_and_every_original_comes_back(tmp_
     outputs = [CODE, ROWS, CODE, LOG, DIFF, "short"]
     raws = [user("Go.")]
     sent: list[str] = []
-    with MemoryStore.open(tmp_path) as store:
-        options: dict[str, Any] = {"policy": CompressToolOutput(), "model": None, "memory": store}
-        with Session.open(None, "s", **options) as session:
+    with siltstone.MemoryStore.open(tmp_path) as store:
+        options: dict[str, Any] = {"policy": siltstone.CompressToolOutput(), "model": None, "memory": store}
+        with siltstone.Session.open(None, "s", **options) as session:
             session.append(raws[0])
             for number, output in enumerate(outputs):
                 request = [encode(message) for message in session.prepare().messages]
@@ -198,7 +192,7 @@ def test_in_a_session_nothing_earlier_changes_and_every_original_comes_back(tmp_
             assert told["matches"] == 1
             view = prepared.messages
             assert len(json.dumps(view)) < len(json.dumps(raws)) * 0.6
-        with Session.open(None, "s", **options) as session:
+        with siltstone.Session.open(None, "s", **options) as session:
             assert session.history() == view
 
 
@@ -225,7 +219,7 @@ def test_any_text_becomes_no_longer_than_a_note_and_is_the_same_each_time(
 
 def test_a_history_of_messages_reads_the_same_before_and_after():
     raws = [user("Go."), *call("a", ROWS)]
-    history, result = outcome(raws, CompressToolOutput(), trigger=READ)
+    history, result = outcome(raws, siltstone.CompressToolOutput(), trigger=READ)
     assert not isinstance(result, Skip)
     assert result.messages[1] is history[1]
     assert read_message(raws[2], 2).parts[0].text == ROWS

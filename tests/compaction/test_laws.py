@@ -13,57 +13,21 @@ from typing import Any, cast
 import pytest
 from hypothesis import given, strategies as st
 
+import siltstone
 from compacting import SHORT
-from siltstone import (
-    Chain,
-    ClearToolResults,
-    CompactionConfig,
-    Completion,
-    CompletionRequest,
-    ContextOverflowError,
-    DropDuplicateReads,
-    Emergency,
-    Session,
-    SimpleMemoryStore,
-    SmartTrim,
-    SmartTrimConfig,
-    ThresholdCompactor,
-    TieredCompactor,
-    TieredConfig,
-    WaterfallCompactor,
-    WaterfallConfig,
-    WindowCompactor,
-    WindowConfig,
-    WorkerCompactor,
-    compact,
-)
+from siltstone import messages
 from siltstone.compaction import Compactor
 from siltstone.compaction.results import ClearConfig, DuplicatesConfig
 from siltstone.engine import Compacted, Failed, Skipped
 from siltstone.errors import ConfigError
 from siltstone.events import CompactionFailed
 from siltstone.hooks import Guidance
-from siltstone.messages import (
-    Dialect,
-    InjectedMessage,
-    Message,
-    SubstituteMessage,
-    SummaryMessage,
-    broken_tool_groups,
-    encode,
-    groups,
-    in_flight,
-    opens_turn,
-    read_history,
-    read_message,
-    validate_history,
-)
 from siltstone.models import ExtractiveModel
 from siltstone.systems.spacebot.config import ChronicleConfig
 from siltstone.testing import RecordingHook
 from strategies import HISTORIES, texts
 
-DIALECTS = [cast("Dialect", name) for name in HISTORIES]
+DIALECTS = [cast("messages.Dialect", name) for name in HISTORIES]
 ESTIMATORS = st.sampled_from(["blocks", "bytes/4", "chars/3"])
 
 AN_ID = re.compile(r"(?:call|fc|rs|ws|msg|out)_\d+")
@@ -81,9 +45,9 @@ SKIPS = {"nothing_to_discard", "no_context_window", "not_due", "vetoed", "too_fe
 SKIPS |= {"query_too_short", "too_little"}
 
 thresholds = st.builds(
-    ThresholdCompactor,
+    siltstone.ThresholdCompactor,
     st.builds(
-        CompactionConfig,
+        siltstone.CompactionConfig,
         auto_compact_threshold=st.integers(1, 2_000),
         recent_turn_budget=st.integers(0, 4),
         max_summary_tokens=st.integers(1, 400),
@@ -99,11 +63,11 @@ thresholds = st.builds(
         keep_user_messages=st.sampled_from([False, False, True]),
     ),
 )
-emergencies = st.builds(Emergency, st.integers(30, 600), estimator=ESTIMATORS)
+emergencies = st.builds(siltstone.Emergency, st.integers(30, 600), estimator=ESTIMATORS)
 windows = st.builds(
-    WindowCompactor,
+    siltstone.WindowCompactor,
     st.builds(
-        WindowConfig,
+        siltstone.WindowConfig,
         working_limit=st.integers(1, 8),
         working_slack=st.sampled_from([0, 0, 3]),
         summary_max_tokens=st.integers(1, 200),
@@ -116,9 +80,9 @@ windows = st.builds(
     ),
 )
 waterfalls = st.builds(
-    WaterfallCompactor,
+    siltstone.WaterfallCompactor,
     st.builds(
-        WaterfallConfig,
+        siltstone.WaterfallConfig,
         immediate_window=st.integers(1, 6),
         recent_window=st.integers(1, 6),
         prompt_style=st.sampled_from(["base", "instruct"]),
@@ -133,9 +97,9 @@ waterfalls = st.builds(
     ),
 )
 trims = st.builds(
-    SmartTrim,
+    siltstone.SmartTrim,
     st.builds(
-        SmartTrimConfig,
+        siltstone.SmartTrimConfig,
         reserve_tokens=st.integers(0, 20),
         protected_recent=st.integers(0, 6),
         query=st.none() | st.just("what was said"),
@@ -145,7 +109,7 @@ trims = st.builds(
     ),
 )
 cheap = st.builds(
-    ClearToolResults,
+    siltstone.ClearToolResults,
     st.builds(
         ClearConfig,
         keep_results=st.integers(0, 2),
@@ -155,13 +119,13 @@ cheap = st.builds(
         estimator=ESTIMATORS,
     ),
 ) | st.builds(
-    DropDuplicateReads,
+    siltstone.DropDuplicateReads,
     st.builds(DuplicatesConfig, min_reclaim=st.integers(0, 20), least_tokens=st.integers(1, 30)),
 )
 tiereds = st.builds(
-    TieredCompactor,
+    siltstone.TieredCompactor,
     st.builds(
-        TieredConfig,
+        siltstone.TieredConfig,
         context_window=st.none() | st.integers(30, 600),
         retain_floor=st.integers(1, 4),
         estimator=ESTIMATORS | st.sampled_from(["bytes_total", "flat_tools"]),
@@ -184,11 +148,11 @@ tiereds = st.builds(
     ),
 )
 workers = st.builds(
-    WorkerCompactor,
-    st.builds(TieredConfig, estimator=ESTIMATORS, worker_fraction=st.sampled_from([0.3, 0.5])),
+    siltstone.WorkerCompactor,
+    st.builds(siltstone.TieredConfig, estimator=ESTIMATORS, worker_fraction=st.sampled_from([0.3, 0.5])),
 )
 chains = st.builds(
-    lambda steps, target: Chain(*steps, target=target),
+    lambda steps, target: siltstone.Chain(*steps, target=target),
     st.tuples(trims, waterfalls | thresholds | windows)
     | st.tuples(windows, thresholds)
     | st.tuples(trims | workers, tiereds)
@@ -201,13 +165,13 @@ one_summary: st.SearchStrategy[Compactor] = thresholds | emergencies | windows
 policies: st.SearchStrategy[Compactor] = one_summary | waterfalls | tiereds | workers | trims | cheap | chains
 
 # A summary that is due by a number of messages may be larger than these messages.
-COUNTING = (Chain, WaterfallCompactor, WindowCompactor)
+COUNTING = (siltstone.Chain, siltstone.WaterfallCompactor, siltstone.WindowCompactor)
 LAYERED = (
-    Chain,
-    TieredCompactor,
-    WorkerCompactor,
-    WaterfallCompactor,
-    SmartTrim,
+    siltstone.Chain,
+    siltstone.TieredCompactor,
+    siltstone.WorkerCompactor,
+    siltstone.WaterfallCompactor,
+    siltstone.SmartTrim,
 )  # several summaries in a view, or none
 
 ANSWERS: list[Any] = [
@@ -216,12 +180,12 @@ ANSWERS: list[Any] = [
     SHORT,
     "Long. " * 400,
     "## Summary\n" + SHORT,
-    Completion(SHORT),
+    siltstone.Completion(SHORT),
     "",
     " \n\t",
     "I'm sorry, but I can't help with that.",
-    Completion("", stop_reason="refusal"),
-    Completion("", stop_reason="tool_use"),
+    siltstone.Completion("", stop_reason="refusal"),
+    siltstone.Completion("", stop_reason="tool_use"),
     7,
     None,
     OSError("the line is dead"),
@@ -236,7 +200,7 @@ class Fickle:
         self.answers = list(answers)
         self.asked = 0
 
-    def __call__(self, request: CompletionRequest) -> Any:
+    def __call__(self, request: siltstone.CompletionRequest) -> Any:
         answer = self.answers[self.asked % len(self.answers)]
         self.asked += 1
         if isinstance(answer, Exception):
@@ -275,13 +239,13 @@ def renamed(value: Any, round_: int) -> Any:
     return f"{value}_{round_}" if isinstance(value, str) and AN_ID.fullmatch(value) else value
 
 
-def numbered(message: Message) -> list[int]:
+def numbered(message: messages.Message) -> list[int]:
     """The sequence numbers that *message* stands for."""
     spans = message.covers if message.provenance == "compaction_summary" else [(message.seq, message.seq + 1)]
     return [number for start, end in spans for number in range(start, end)]
 
 
-def numbered_by(summary: SummaryMessage) -> list[int]:
+def numbered_by(summary: messages.SummaryMessage) -> list[int]:
     """The sequence numbers that *summary* covers."""
     return [number for start, end in summary.covers for number in range(start, end)]
 
@@ -297,7 +261,9 @@ def assert_told_once(outcome: Compacted | Skipped | Failed | None, hook: Recordi
         assert told == ["CompactionStarted", "CompactionFailed"]
 
 
-def assert_laws(history: list[Message], outcome: Compacted, pins: set[int], *, layered: bool = False) -> None:
+def assert_laws(
+    history: list[messages.Message], outcome: Compacted, pins: set[int], *, layered: bool = False
+) -> None:
     """The demands of chapter 0 of the behaviours on a rewrite, told apart by identity alone."""
     given_ids = [id(message.raw) for message in history]
     kept = [id(raw) for raw in outcome.retained]
@@ -308,10 +274,10 @@ def assert_laws(history: list[Message], outcome: Compacted, pins: set[int], *, l
     assert [places[each] for each in gone] == sorted(places[each] for each in gone)
 
     added = [raw for raw in outcome.messages if id(raw) not in places]
-    summaries = [raw for raw in added if isinstance(raw, SummaryMessage)]
+    summaries = [raw for raw in added if isinstance(raw, messages.SummaryMessage)]
     assert len(summaries) <= 2 if layered else len(summaries) == bool(gone)
     assert summaries == list(outcome.summaries)
-    ours = (SummaryMessage, SubstituteMessage)
+    ours = (messages.SummaryMessage, messages.SubstituteMessage)
     assert [raw for raw in added if not isinstance(raw, ours)] == list(outcome.injected)
     replaced = replaced_in(outcome)
     stays_in_view = [id(raw) for raw in outcome.messages if id(raw) in places or id(raw) in replaced]
@@ -341,11 +307,11 @@ def assert_laws(history: list[Message], outcome: Compacted, pins: set[int], *, l
             assert layered or not stays or not gone, "no two summaries"
         elif message.seq in pins:
             assert stays, "pinned messages survive"
-    if in_flight(history):
-        newest = [message for message in history if opens_turn(message)][-1]
+    if messages.in_flight(history):
+        newest = [message for message in history if messages.opens_turn(message)][-1]
         assert id(newest.raw) in retained, "the newest request survives"
     alone = set(replaced.values())  # a user's words may stay when the results beside them leave
-    for group in groups(history):
+    for group in messages.groups(history):
         bound = [id(history[at].raw) for at in group.positions if id(history[at].raw) not in alone]
         assert len({each in retained for each in bound}) <= 1, "no group is split"
 
@@ -362,9 +328,9 @@ def replaced_in(outcome: Compacted) -> dict[int, int]:
     shown = [raw for raw in outcome.messages if id(raw) not in ours]
     found = {}
     for raw, original in zip(shown, outcome.retained, strict=True):
-        if isinstance(raw, SubstituteMessage) and raw is not original:
+        if isinstance(raw, messages.SubstituteMessage) and raw is not original:
             found[id(raw)] = id(original)
-            new, old = read_message(raw, 0), read_message(original, 0)
+            new, old = messages.read_message(raw, 0), messages.read_message(original, 0)
             assert new.role == old.role
             assert old.role != "user" or user_text(new) == user_text(old)
         else:
@@ -374,7 +340,7 @@ def replaced_in(outcome: Compacted) -> dict[int, int]:
 
 @pytest.mark.parametrize("dialect", DIALECTS)
 @given(data=st.data())
-def test_one_to_six_compactions_keep_every_law(dialect: Dialect, data: st.DataObject) -> None:
+def test_one_to_six_compactions_keep_every_law(dialect: messages.Dialect, data: st.DataObject) -> None:
     """Whatever the history, the policy and the model: a lawful and smaller history, or the one given."""
     legal = data.draw(st.booleans())
     breaks = not legal and data.draw(st.booleans())
@@ -385,16 +351,16 @@ def test_one_to_six_compactions_keep_every_law(dialect: Dialect, data: st.DataOb
     for _ in range(data.draw(st.integers(1, 6))):
         chunk = renamed(data.draw(more), len(raws)) if legal else data.draw(more)
         raws = raws + (disturbed(data.draw, chunk) if breaks else chunk)
-        history = read_history(raws)
-        before = [encode(raw) for raw in raws]
-        faults = validate_history(raws, dialect)
+        history = messages.read_history(raws)
+        before = [messages.encode(raw) for raw in raws]
+        faults = messages.validate_history(raws, dialect)
         policy, model, hook = data.draw(policies), data.draw(models), RecordingHook()
         own = [message.seq for message in history if message.provenance != "compaction_summary"]
         pins = set(data.draw(st.lists(st.sampled_from(own), max_size=3))) if own else set()
         guidance = Guidance(pins=pins, veto=data.draw(st.integers(0, 19)) == 19)
         window = data.draw(st.none() | st.integers(40, 4_000))
         try:
-            outcome = compact(
+            outcome = siltstone.compact(
                 raws,
                 policy,
                 model=model,
@@ -404,7 +370,7 @@ def test_one_to_six_compactions_keep_every_law(dialect: Dialect, data: st.DataOb
                 hook_timeout=None,
                 check=legal,
             )
-        except ContextOverflowError:
+        except siltstone.ContextOverflowError:
             assert_told_once(None, hook)
             continue
         except ConfigError:  # it would not work in so small a window, and says so before it begins
@@ -412,7 +378,7 @@ def test_one_to_six_compactions_keep_every_law(dialect: Dialect, data: st.DataOb
             assert hook.names == []
             continue
         assert_told_once(outcome, hook)
-        assert [encode(raw) for raw in raws] == before
+        assert [messages.encode(raw) for raw in raws] == before
         if not isinstance(outcome, Compacted):
             illegal = {"rewrite_invalid"} if legal and faults else set()
             assert outcome.reason in SKIPS | FAILURES | illegal, outcome.message
@@ -420,9 +386,9 @@ def test_one_to_six_compactions_keep_every_law(dialect: Dialect, data: st.DataOb
             continue
         assert_laws(history, outcome, pins, layered=isinstance(policy, LAYERED))
         assert outcome.tokens_after < outcome.tokens_before or isinstance(policy, COUNTING)
-        assert outcome.tokens_after == policy.token_rule.count(read_history(outcome.messages))
+        assert outcome.tokens_after == policy.token_rule.count(messages.read_history(outcome.messages))
         everything = sorted(number for message in history for number in numbered(message))
-        reread = read_history(outcome.messages)
+        reread = messages.read_history(outcome.messages)
         told = [number for summary in outcome.summaries for number in numbered_by(summary)]
         is_whole = everything == list(range(len(everything)))  # no earlier trim has left a hole
         assert is_whole or has_hole, "only messages that left without a word leave a hole"
@@ -431,8 +397,8 @@ def test_one_to_six_compactions_keep_every_law(dialect: Dialect, data: st.DataOb
         has_hole |= not is_told
         if is_whole and is_told:
             assert sorted(number for message in reread for number in numbered(message)) == everything
-        assert broken_tool_groups(outcome.messages) <= broken_tool_groups(raws)
-        found = validate_history(outcome.messages, dialect)
+        assert messages.broken_tool_groups(outcome.messages) <= messages.broken_tool_groups(raws)
+        found = messages.validate_history(outcome.messages, dialect)
         if not faults:
             assert found == []
         raws = outcome.messages
@@ -440,7 +406,7 @@ def test_one_to_six_compactions_keep_every_law(dialect: Dialect, data: st.DataOb
 
 @pytest.mark.parametrize("dialect", DIALECTS)
 @given(data=st.data())
-def test_a_session_keeps_every_law_over_its_life(dialect: Dialect, data: st.DataObject) -> None:
+def test_a_session_keeps_every_law_over_its_life(dialect: messages.Dialect, data: st.DataObject) -> None:
     """The log holds all that was ever said, the view the same objects, and no boundary exceeds the window."""
     window = data.draw(st.none() | st.integers(60, 1_500))
     injects = data.draw(st.booleans())
@@ -450,10 +416,10 @@ def test_a_session_keeps_every_law_over_its_life(dialect: Dialect, data: st.Data
     pins: set[int] = set()
     cut: set[int] = set()  # numbers of messages that something shorter has stood for
     said: list[Any] = []
-    with SimpleMemoryStore() as store:
+    with siltstone.SimpleMemoryStore() as store:
         policy = data.draw(one_summary)
         try:
-            session = Session.open(
+            session = siltstone.Session.open(
                 None,
                 "s",
                 policy=policy,
@@ -486,14 +452,14 @@ def test_a_session_keeps_every_law_over_its_life(dialect: Dialect, data: st.Data
             before, taken = session.history(), len(hook.events)
             try:
                 prepared = session.prepare()
-            except ContextOverflowError:
+            except siltstone.ContextOverflowError:
                 assert [id(raw) for raw in session.history()] == [id(raw) for raw in before]
             else:
                 assert window is None or prepared.tokens <= window
                 history, request = session.history(), prepared.messages
-                if not validate_history(history, pending_ok=False):  # else the request is repaired
+                if not messages.validate_history(history, pending_ok=False):  # else the request is repaired
                     assert [id(raw) for raw in request] == [id(raw) for raw in history]
-                rules = {finding.rule for finding in validate_history(request)}
+                rules = {finding.rule for finding in messages.validate_history(request)}
                 assert not rules & {"unanswered-call", "orphan-result", "duplicate-result", "late-result"}
             names = [name for name in hook.names[taken:] if name.startswith("Compaction")]
             assert names[::2] == ["CompactionStarted"] * (len(names) // 2)
@@ -502,9 +468,11 @@ def test_a_session_keeps_every_law_over_its_life(dialect: Dialect, data: st.Data
             assert failed <= FAILURES | SKIPS | {"context_overflow"} | ({"hook_failed"} if injects else set())
             assert_view(session, said, pins)
             view = session._core.view.messages()
-            cut |= {message.seq for message in view if isinstance(message.raw, SubstituteMessage)}
+            cut |= {message.seq for message in view if isinstance(message.raw, messages.SubstituteMessage)}
         log = session.log()
-        assert [encode(raw) for raw in log if raw != note] == [encode(raw) for raw in said if raw != note]
+        assert [messages.encode(raw) for raw in log if raw != note] == [
+            messages.encode(raw) for raw in said if raw != note
+        ]
         for record in session.compactions():
             gone = {n for start, end in record.covers for n in range(start, end)}
             expanded = session.expand(record.id)
@@ -518,12 +486,12 @@ def is_within(part: list[Any], whole: list[Any]) -> bool:
     return all(any(raw == other for other in rest) for raw in part)
 
 
-def user_text(message: Message) -> list[str]:
+def user_text(message: messages.Message) -> list[str]:
     """The texts of a message beside its results."""
     return [part.text for part in message.parts if part.kind == "text"]
 
 
-def assert_view(session: Session, said: list[Any], pins: set[int]) -> None:
+def assert_view(session: siltstone.Session, said: list[Any], pins: set[int]) -> None:
     """The view holds the caller's own objects, one summary at most, and with it stands for all of the log.
 
     A cut message stands for one message, and has all words of its user.
@@ -532,15 +500,17 @@ def assert_view(session: Session, said: list[Any], pins: set[int]) -> None:
     own = {id(raw) for raw in said}
     log = session.log()
     for message in view:
-        if isinstance(message.raw, SubstituteMessage):
+        if isinstance(message.raw, messages.SubstituteMessage):
             assert message.provenance == "substitute"
-            original = read_message(log[message.seq], message.seq)
+            original = messages.read_message(log[message.seq], message.seq)
             assert message.role == original.role
             if original.role == "user":
                 assert user_text(message) == user_text(original)
         else:
-            assert id(message.raw) in own or isinstance(message.raw, SummaryMessage | InjectedMessage)
-    assert sum(isinstance(message.raw, SummaryMessage) for message in view) <= 1
+            assert id(message.raw) in own or isinstance(
+                message.raw, messages.SummaryMessage | messages.InjectedMessage
+            )
+    assert sum(isinstance(message.raw, messages.SummaryMessage) for message in view) <= 1
     numbers = [number for message in view for number in numbered(message)]
     assert sorted(numbers) == list(range(session._core.next_seq))
     assert pins <= {message.seq for message in view if message.provenance != "compaction_summary"}

@@ -9,17 +9,8 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
+from siltstone import messages
 from siltstone.errors import InvalidMessageError, MessageTooLargeError, SiltstoneError
-from siltstone.messages import (
-    MAX_MESSAGE_BYTES,
-    decode,
-    encode,
-    groups,
-    indexable_text,
-    read_history,
-    read_message,
-    validate,
-)
 from siltstone.messages.dialects.openai_responses import ITEMS
 from siltstone.messages.json_text import MAX_DEPTH
 from siltstone.tokens import rule
@@ -27,7 +18,7 @@ from siltstone.tokens import rule
 
 def refusal(raw: Any, **options: Any) -> InvalidMessageError:
     with pytest.raises(InvalidMessageError) as caught:
-        read_message(raw, 3, **options)
+        messages.read_message(raw, 3, **options)
     assert isinstance(caught.value, SiltstoneError)
     assert isinstance(caught.value, ValueError)
     return caught.value
@@ -43,7 +34,7 @@ def test_what_is_not_a_mapping_is_refused_by_its_type(raw: Any) -> None:
 
 def test_the_index_is_the_place_in_the_list() -> None:
     with pytest.raises(InvalidMessageError, match=r"^message 1 is not a message") as caught:
-        read_history([{"role": "user", "content": "x"}, 5], first_seq=40)  # type: ignore[list-item]
+        messages.read_history([{"role": "user", "content": "x"}, 5], first_seq=40)  # type: ignore[list-item]
     assert caught.value.index == 1
 
 
@@ -128,7 +119,7 @@ def test_what_json_cannot_carry_is_named_by_its_path(extra: Any, path: str, reas
     assert error.path == path
     assert str(error).startswith(f"message 3 holds what JSON cannot carry at {path}: {reason}")
     with pytest.raises(InvalidMessageError, match="the message holds what JSON cannot carry"):
-        encode(raw)
+        messages.encode(raw)
 
 
 def test_a_message_that_contains_itself_is_refused() -> None:
@@ -136,7 +127,7 @@ def test_a_message_that_contains_itself_is_refused() -> None:
     raw["self"] = raw
     assert "containing itself" in str(refusal(raw))
     with pytest.raises(InvalidMessageError):
-        encode(raw)
+        messages.encode(raw)
 
 
 @pytest.mark.parametrize("depth", [MAX_DEPTH + 1, 5_000, 100_000])
@@ -152,34 +143,34 @@ def test_a_message_nested_as_deeply_as_allowed_is_read_and_written() -> None:
     for _ in range(MAX_DEPTH - 5):
         nested = [nested]
     raw = {"role": "assistant", "content": [{"type": "block_of_tomorrow", "content": nested}]}
-    assert read_message(raw, 0).raw is raw
-    assert decode(encode(raw)) == raw
+    assert messages.read_message(raw, 0).raw is raw
+    assert messages.decode(messages.encode(raw)) == raw
 
 
 def test_a_message_over_the_limit_is_refused_with_both_numbers() -> None:
     raw = {"role": "user", "content": "x" * 50_000_000}
     with pytest.raises(MessageTooLargeError) as caught:
-        read_message(raw, 3)
-    assert (caught.value.index, caught.value.limit) == (3, MAX_MESSAGE_BYTES)
-    assert caught.value.size == len(encode(raw))
+        messages.read_message(raw, 3)
+    assert (caught.value.index, caught.value.limit) == (3, messages.MAX_MESSAGE_BYTES)
+    assert caught.value.size == len(messages.encode(raw))
     assert str(caught.value) == f"message 3 is {caught.value.size} bytes of JSON; the limit is 33554432"
 
 
 @pytest.mark.parametrize("letter", ["x", "é", "\x00", "記"])
 def test_the_limit_counts_bytes_of_json(letter: str) -> None:
-    around = len(encode({"role": "user", "content": ""}))
-    each = len(encode({"role": "user", "content": letter}).encode()) - around
-    most = (MAX_MESSAGE_BYTES - around) // each
-    validate({"role": "user", "content": letter * most})
+    around = len(messages.encode({"role": "user", "content": ""}))
+    each = len(messages.encode({"role": "user", "content": letter}).encode()) - around
+    most = (messages.MAX_MESSAGE_BYTES - around) // each
+    messages.validate({"role": "user", "content": letter * most})
     with pytest.raises(MessageTooLargeError):
-        validate({"role": "user", "content": letter * (most + 1)})
+        messages.validate({"role": "user", "content": letter * (most + 1)})
 
 
 @pytest.mark.parametrize("content", ["", "\x00", "\ud800", "\udfff\ud800", " ", "\ufffe", "a" * 100_000])
 def test_no_text_is_refused_for_its_content(content: str) -> None:
     raw = {"role": "user", "content": content}
-    assert read_message(raw, 0).text == content
-    validate(raw)
+    assert messages.read_message(raw, 0).text == content
+    messages.validate(raw)
 
 
 def test_an_unknown_dialect_is_refused() -> None:
@@ -189,7 +180,7 @@ def test_an_unknown_dialect_is_refused() -> None:
 @pytest.mark.parametrize("text", ["", "{", "[]", '"x"', '{"n": NaN}', "[" * 100_000])
 def test_a_stored_text_that_is_no_message_is_refused(text: str) -> None:
     with pytest.raises(InvalidMessageError):
-        decode(text)
+        messages.decode(text)
 
 
 WORDS = [
@@ -229,13 +220,13 @@ def test_whatever_json_comes_it_is_read_or_refused_by_our_error(
     if role is None:  # an item of the Responses API: its type says what it is
         raw["type"] = kind
     try:
-        message = read_message(raw, 0, dialect=dialect)
+        message = messages.read_message(raw, 0, dialect=dialect)
     except InvalidMessageError:
         return
     assert message.raw is raw
-    assert decode(encode(raw)) == raw
-    assert isinstance(indexable_text(message), str)
-    assert len(groups([message])) == 1
+    assert messages.decode(messages.encode(raw)) == raw
+    assert isinstance(messages.indexable_text(message), str)
+    assert len(messages.groups([message])) == 1
     for name in ("bytes/4", "chars/3", "blocks"):
         assert rule(name).units(message) >= 0
 
@@ -243,5 +234,5 @@ def test_whatever_json_comes_it_is_read_or_refused_by_our_error(
 def test_a_schema_inside_a_message_is_no_trouble() -> None:
     """A ``type`` may be a list in the JSON schemas that tools send around."""
     schema = {"type": ["string", "null"], "data": "x"}
-    message = read_message({"role": "user", "content": [{"type": "tool_list", "schema": schema}]}, 0)
+    message = messages.read_message({"role": "user", "content": [{"type": "tool_list", "schema": schema}]}, 0)
     assert [part.kind for part in message.parts] == ["other"]

@@ -10,23 +10,14 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
+import strategies
 from siltstone.messages import SummaryMessage, decode, encode, message_size, read_history, read_message
-from strategies import (
-    anthropic_histories,
-    anthropic_messages,
-    json_objects,
-    openai_histories,
-    openai_messages,
-    plain_messages,
-    responses_histories,
-    responses_items,
-)
 
 BY_DIALECT = {
-    "any": plain_messages(),
-    "openai.chat": openai_messages(),
-    "openai.responses": responses_items(),
-    "anthropic": anthropic_messages(),
+    "any": strategies.plain_messages(),
+    "openai.chat": strategies.openai_messages(),
+    "openai.responses": strategies.responses_items(),
+    "anthropic": strategies.anthropic_messages(),
 }
 
 
@@ -49,14 +40,14 @@ def test_decoding_an_encoding_gives_back_the_input_byte_for_byte(dialect: str, d
     assert_is_kept(raw, None)  # the dialect is found out
 
 
-@given(extra=json_objects(), message=plain_messages())
+@given(extra=strategies.json_objects(), message=strategies.plain_messages())
 def test_keys_that_nobody_knows_are_kept(extra: dict[str, Any], message: dict[str, Any]) -> None:
     assert_is_kept({**extra, **message}, "any")
 
 
 @pytest.mark.parametrize(
     "histories",
-    [openai_histories(), responses_histories(), anthropic_histories()],
+    [strategies.openai_histories(), strategies.responses_histories(), strategies.anthropic_histories()],
     ids=["openai", "responses", "anthropic"],
 )
 @given(data=st.data())
@@ -69,7 +60,7 @@ def test_a_history_is_read_into_the_same_objects_in_order(histories: Any, data: 
     assert raws == before
 
 
-@given(message=plain_messages())
+@given(message=strategies.plain_messages())
 def test_a_plain_message_reads_alike_in_every_dialect(message: dict[str, Any]) -> None:
     expected = read_message(message, 0, dialect="any")
     for dialect in ("openai.chat", "openai.responses", "anthropic"):
@@ -78,7 +69,9 @@ def test_a_plain_message_reads_alike_in_every_dialect(message: dict[str, Any]) -
         assert read_message(message, 0, dialect=dialect).parts == expected.parts
 
 
-@given(raw=st.one_of(openai_messages(), responses_items(), anthropic_messages()))
+@given(
+    raw=st.one_of(strategies.openai_messages(), strategies.responses_items(), strategies.anthropic_messages())
+)
 def test_the_size_is_that_of_the_json_text(raw: dict[str, Any]) -> None:
     text = json.dumps(raw, ensure_ascii=False, separators=(",", ":"))
     assert message_size(raw) == (len(text.encode("utf-8", "surrogatepass")), len(text))

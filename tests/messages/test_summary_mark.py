@@ -14,22 +14,12 @@ from hypothesis import given, strategies as st
 import siltstone
 import siltstone.engine
 from shapes import ask, say
+from siltstone import messages
 from siltstone.errors import InvalidMessageError
-from siltstone.messages import (
-    History,
-    SummaryMark,
-    SummaryMessage,
-    marked,
-    read_history,
-    read_mark,
-    read_message,
-    summary_level,
-    unmarked,
-)
 from strategies import texts
 
 SYSTEM = {"role": "system", "content": "Rules."}
-SUMMARY = SummaryMessage("[Context compacted]\n\nSix doors were opened.", ((1, 4), (6, 9)), level=2)
+SUMMARY = messages.SummaryMessage("[Context compacted]\n\nSix doors were opened.", ((1, 4), (6, 9)), level=2)
 
 ranges = st.lists(st.integers(0, 10**6), min_size=2, max_size=10, unique=True).map(
     lambda ends: tuple(zip(sorted(ends)[::2], sorted(ends)[1::2], strict=False))
@@ -57,8 +47,8 @@ WAYS: dict[str, Callable[[Any], Any]] = {
 
 def provenances(raws: list[Any]) -> list[str]:
     """As both readers have it."""
-    slow = read_history(raws)
-    fast = History(raws)
+    slow = messages.read_history(raws)
+    fast = messages.History(raws)
     assert [(m.seq, m.provenance, m.covers) for m in slow] == [(m.seq, m.provenance, m.covers) for m in fast]
     assert fast.summaries == [at for at, m in enumerate(slow) if m.provenance == "compaction_summary"]
     return [message.provenance for message in slow]
@@ -66,22 +56,22 @@ def provenances(raws: list[Any]) -> list[str]:
 
 @given(text=texts(), covers=ranges, level=levels)
 def test_a_mark_is_read_back_from_the_text_it_was_put_on(text: str, covers: Any, level: int) -> None:
-    whole = marked(text, covers, level)
-    assert read_mark(whole) == SummaryMark(level, covers)
-    assert unmarked(whole) == unmarked(text)
-    assert marked(whole, covers, level) == whole
-    assert read_mark(json.loads(json.dumps(whole))) == SummaryMark(level, covers)
+    whole = messages.marked(text, covers, level)
+    assert messages.read_mark(whole) == messages.SummaryMark(level, covers)
+    assert messages.unmarked(whole) == messages.unmarked(text)
+    assert messages.marked(whole, covers, level) == whole
+    assert messages.read_mark(json.loads(json.dumps(whole))) == messages.SummaryMark(level, covers)
 
 
 @given(text=texts(), covers=ranges, level=levels, data=st.data())
 def test_a_text_that_was_changed_anywhere_has_no_mark(
     text: str, covers: Any, level: int, data: st.DataObject
 ) -> None:
-    whole = marked(text, covers, level)
+    whole = messages.marked(text, covers, level)
     at = data.draw(st.integers(0, len(whole) - 1))
     other = data.draw(st.sampled_from("x7-, \u4e2d").filter(lambda char: char != whole[at]))
-    assert read_mark(whole[:at] + other + whole[at + 1 :]) is None
-    assert read_mark(whole[: data.draw(st.integers(0, len(whole) - 1))]) is None
+    assert messages.read_mark(whole[:at] + other + whole[at + 1 :]) is None
+    assert messages.read_mark(whole[: data.draw(st.integers(0, len(whole) - 1))]) is None
 
 
 def test_the_mark_is_a_line_that_people_can_read() -> None:
@@ -93,19 +83,19 @@ def test_the_mark_is_a_line_that_people_can_read() -> None:
 def test_a_summary_is_one_after_whatever_keeps_its_text(way: Callable[[Any], Any]) -> None:
     raws = [SYSTEM, way(SUMMARY), ask("pinned"), ask("also"), say(), ask("next"), say()]
     assert provenances(raws)[1] == "compaction_summary"
-    summary = read_history(raws)[1]
+    summary = messages.read_history(raws)[1]
     assert summary.covers == SUMMARY.covers
-    assert summary_level(summary) == 2
-    assert [message.seq for message in read_history(raws)] == [0, 1, 4, 5, 9, 10, 11]
+    assert messages.summary_level(summary) == 2
+    assert [message.seq for message in messages.read_history(raws)] == [0, 1, 4, 5, 9, 10, 11]
 
 
 def test_a_message_by_itself_is_never_a_summary() -> None:
     for raw in (SUMMARY, dict(SUMMARY)):
-        assert read_message(raw, 0).provenance == "original"
+        assert messages.read_message(raw, 0).provenance == "original"
 
 
 def test_a_summary_whose_text_was_edited_is_a_message() -> None:
-    edited = SummaryMessage(SUMMARY["content"], SUMMARY.covers, 2)
+    edited = messages.SummaryMessage(SUMMARY["content"], SUMMARY.covers, 2)
     edited["content"] = edited["content"].replace("Six", "Ten")
     assert provenances([SYSTEM, edited, ask(), say()])[1] == "original"
 
@@ -114,18 +104,18 @@ def test_a_quotation_stays_the_message_it_is_wherever_its_ranges_cannot_stand() 
     quote = dict(SUMMARY)
     assert provenances([SYSTEM, dict(SUMMARY), ask(), quote, say()])[3] == "original"
     assert provenances([SYSTEM, ask(), say(), quote, say(), ask()])[3] == "original"
-    later = dict(SummaryMessage("Of another conversation.", ((40, 90),)))
+    later = dict(messages.SummaryMessage("Of another conversation.", ((40, 90),)))
     assert provenances([SYSTEM, ask(), say(), later, say(), ask()])[3] == "original"
 
 
 def test_what_was_said_last_and_the_only_request_are_never_taken_for_a_summary() -> None:
-    alone = dict(SummaryMessage("All of it.", ((1, 9),)))
+    alone = dict(messages.SummaryMessage("All of it.", ((1, 9),)))
     assert provenances([SYSTEM, alone, say(), say()])[1] == "original"
-    assert provenances([SYSTEM, ask(), dict(SummaryMessage("All.", ((2, 9),)))])[2] == "original"
+    assert provenances([SYSTEM, ask(), dict(messages.SummaryMessage("All.", ((2, 9),)))])[2] == "original"
 
 
 def test_a_summary_of_an_agent_that_nobody_asks_anything_is_known_from_the_second_on() -> None:
-    first, second = (dict(SummaryMessage("So far.", covers)) for covers in (((1, 9),), ((2, 30),)))
+    first, second = (dict(messages.SummaryMessage("So far.", covers)) for covers in (((1, 9),), ((2, 30),)))
     assert provenances([SYSTEM, first, second, say(), say()]) == [
         "original",
         "original",
@@ -137,14 +127,14 @@ def test_a_summary_of_an_agent_that_nobody_asks_anything_is_known_from_the_secon
 
 def test_rules_put_before_a_copy_move_its_ranges_up() -> None:
     raws = [SYSTEM, SYSTEM, SYSTEM, dict(SUMMARY), ask(), say()]
-    assert read_history(raws)[3].covers == ((3, 6), (8, 11))
+    assert messages.read_history(raws)[3].covers == ((3, 6), (8, 11))
     assert provenances(raws)[3] == "compaction_summary"
 
 
 @pytest.mark.parametrize("covers", [((3, 3),), ((4, 2),), ((2, 5), (4, 6)), ((5, 6), (1, 2)), ((-1, 2),)])
 def test_a_summary_is_not_made_of_ranges_that_do_not_ascend(covers: Any) -> None:
     with pytest.raises(InvalidMessageError, match="must ascend and be disjoint"):
-        SummaryMessage("So far.", covers)
+        messages.SummaryMessage("So far.", covers)
 
 
 def test_over_five_rounds_through_json_levels_rise_and_covers_add_up() -> None:
@@ -186,7 +176,10 @@ def test_an_imitation_reaches_the_summariser_or_stays_word_for_word(data: st.Dat
     covers = data.draw(ranges.filter(lambda covers: covers[0][0] != place))
     twins = [
         [*raws[:place], ask(text), say("Indeed."), *raws[place:]]
-        for text in (marked("What was said.", covers, 1), marked("What was said.", covers, 1)[:-1] + "}")
+        for text in (
+            messages.marked("What was said.", covers, 1),
+            messages.marked("What was said.", covers, 1)[:-1] + "}",
+        )
     ]
     policy = siltstone.ThresholdCompactor(siltstone.CompactionConfig(retained_token_budget=200))
     found = []

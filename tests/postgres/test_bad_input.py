@@ -16,17 +16,7 @@ from forking import in_child
 from postgres_stores import PostgresPool
 from postgres_working import hurry, opened
 from servers import Postgres
-from siltstone import Entry, Session, _native
-from siltstone.errors import (
-    ConfigError,
-    MessageRefusedError,
-    ReadOnlyStoreError,
-    StoreBusyError,
-    StoreForkedError,
-    StoreIoError,
-    StoreOpenError,
-    StoreVersionError,
-)
+from siltstone import Entry, Session, _native, errors
 from siltstone.memory.log import NewMessage
 from siltstone.postgres import PostgresStore
 from siltstone.postgres.mirror import key_of
@@ -101,7 +91,7 @@ def append(store: Any, session: str, *messages: NewMessage) -> Any:
 )
 def test_a_wrong_address_is_refused_and_no_password_is_told(dsn: str, newest_postgres: Postgres) -> None:
     given = dsn.format(port=newest_postgres.port, closed=1, password=PASSWORD)
-    with pytest.raises(StoreOpenError) as raised:
+    with pytest.raises(errors.StoreOpenError) as raised:
         opened(given or f"host=127.0.0.1 port={newest_postgres.port} user=nobody dbname=postgres")
     seen: BaseException | None = raised.value
     while seen is not None:
@@ -113,7 +103,7 @@ def test_a_wrong_address_is_refused_and_no_password_is_told(dsn: str, newest_pos
 def test_a_wrong_password_is_refused_and_told_to_nobody(place: Place) -> None:
     place.sql("CREATE ROLE guarded LOGIN PASSWORD 'right'")
     try:
-        with pytest.raises(StoreOpenError, match="password authentication failed") as raised:
+        with pytest.raises(errors.StoreOpenError, match="password authentication failed") as raised:
             opened(place.server.address(database=place.database, user="guarded", password=PASSWORD))
         assert PASSWORD not in str(raised.value)
     finally:
@@ -123,9 +113,9 @@ def test_a_wrong_password_is_refused_and_told_to_nobody(place: Place) -> None:
 def test_a_role_without_rights_is_refused_by_name(place: Place, role: str) -> None:
     dsn = place.server.address(database=place.database, user=role)
     before = place.rows()
-    with pytest.raises(StoreOpenError, match="permission denied"):
+    with pytest.raises(errors.StoreOpenError, match="permission denied"):
         opened(dsn)
-    with pytest.raises(StoreOpenError, match="permission denied"):
+    with pytest.raises(errors.StoreOpenError, match="permission denied"):
         opened(dsn, schema="of_my_own", setup=True)
     assert place.rows() == before
 
@@ -139,11 +129,11 @@ def test_a_role_that_may_only_read_reads(place: Place, role: str) -> None:
     with opened(place.server.address(database=place.database, user=role)) as store:
         assert store.read_only
         assert [hit.content for hit in store.search("a", "where does silt settle?")] == ["silt settles"]
-        with pytest.raises(ReadOnlyStoreError):
+        with pytest.raises(errors.ReadOnlyStoreError):
             store.index("a", [Entry("mud")])
-        with pytest.raises(ReadOnlyStoreError):
+        with pytest.raises(errors.ReadOnlyStoreError):
             append(store, "a", message("mud"))
-        with pytest.raises(ReadOnlyStoreError):
+        with pytest.raises(errors.ReadOnlyStoreError):
             store.forget(session_id="a")
     assert place.rows() == before
 
@@ -163,11 +153,11 @@ def test_a_role_that_may_not_create_writes(place: Place, role: str) -> None:
 
 
 def test_a_schema_without_tables_is_refused_and_not_made(place: Place) -> None:
-    with pytest.raises(StoreOpenError, match=r"nowhere.*siltstone postgres setup"):
+    with pytest.raises(errors.StoreOpenError, match=r"nowhere.*siltstone postgres setup"):
         opened(place.dsn, schema="nowhere")
     assert place.sql("SELECT count(*) FROM pg_namespace WHERE nspname = 'nowhere'") == [(0,)]
     for name in ("", "a\0b", "x" * 64):
-        with pytest.raises(StoreOpenError, match="1 to 63 bytes"):
+        with pytest.raises(errors.StoreOpenError, match="1 to 63 bytes"):
             opened(place.dsn, schema=name, setup=True)
     with opened(place.dsn, schema='odd "name"; DROP', setup=True) as store:
         store.index("a", [Entry("mud")])
@@ -179,16 +169,16 @@ def test_tables_of_another_version_are_refused_also_by_who_has_them_open(place: 
         store.search("a", "silt")
         place.sql("UPDATE siltstone.version SET version = version + 1")
         before = place.rows()
-        with pytest.raises(StoreVersionError, match="use the siltstone that made them"):
+        with pytest.raises(errors.StoreVersionError, match="use the siltstone that made them"):
             opened(place.dsn)
-        with pytest.raises(StoreVersionError, match="use the siltstone that made them"):
+        with pytest.raises(errors.StoreVersionError, match="use the siltstone that made them"):
             opened(place.dsn, setup=True)
         for call in (
             lambda: store.index("a", [Entry("mud")]),
             lambda: append(store, "b", message("mud")),
             lambda: store.search("a", "silt"),
         ):
-            with pytest.raises(StoreVersionError, match="use the siltstone that made them"):
+            with pytest.raises(errors.StoreVersionError, match="use the siltstone that made them"):
                 call()
         assert place.rows() == before
         place.sql("UPDATE siltstone.version SET version = version - 1")
@@ -205,7 +195,7 @@ def test_a_disk_that_is_full_is_an_error_and_what_raised_is_not_there(place: Pla
     )
     before = place.rows()
     with opened(place.dsn) as store:
-        with pytest.raises(StoreIoError, match="No space left"):
+        with pytest.raises(errors.StoreIoError, match="No space left"):
             store.index("a", [Entry("mud"), Entry("sand")])
         assert place.rows() == before
         assert [hit.content for hit in store.search("a", "silt mud sand")] == ["silt settles"]
@@ -255,7 +245,7 @@ def test_messages_of_32_mib_are_taken_and_larger_ones_refused_before_anything_is
     room = 32 * MIB - len(message("").raw)
     with opened(place.dsn) as store:
         before = place.rows()
-        with pytest.raises(MessageRefusedError, match="the limit of the store is 33554432"):
+        with pytest.raises(errors.MessageRefusedError, match="the limit of the store is 33554432"):
             append(store, "big", message("x" * (room + 1)))
         assert place.rows() == before
         append(store, "big", message("x" * room))
@@ -277,7 +267,7 @@ def test_two_sessions_of_one_key_are_told_apart(place: Place, monkeypatch: pytes
             lambda: store.index("two", [Entry("sand")]),
             lambda: append(store, "two", message("sand")),
         ):
-            with pytest.raises(StoreOpenError, match=r"'two'.*'one'"):
+            with pytest.raises(errors.StoreOpenError, match=r"'two'.*'one'"):
                 call()
         assert place.rows() == before
         assert [each.content for each in store.entries("one").entries] == ["mud"]
@@ -288,7 +278,7 @@ def test_a_pool_that_is_exhausted_raises_by_name_after_its_time(place: Place) ->
         pool.wait(300)
         with opened(pool) as store:
             hurry(store)
-            with pool.connection(), pytest.raises(StoreBusyError, match=r"'small'.*at most 1"):
+            with pool.connection(), pytest.raises(errors.StoreBusyError, match=r"'small'.*at most 1"):
                 store.index("a", [Entry("mud")])
             hurry(store, 30)
             assert [each.content for each in store.entries("a").entries] == ["silt settles"]
@@ -303,7 +293,7 @@ def test_a_store_is_refused_in_a_fork_and_goes_on_in_its_parent(place: Place) ->
             store.sessions,
         ):
             told = in_child(call)
-            assert told.startswith(StoreForkedError.__name__)
+            assert told.startswith(errors.StoreForkedError.__name__)
             assert "'siltstone'" in told
         assert in_child(lambda: opened(place.dsn).stats("a").entries) == "1"
         store.index("a", [Entry("sand")])
@@ -332,12 +322,12 @@ def test_a_session_is_opened_by_the_address_of_its_database(
         session.append(user("silt"))
     with Session.open(address, "a") as session:
         assert session.history() == [user("silt")]
-        with pytest.raises(ConfigError, match="preset"):
+        with pytest.raises(errors.ConfigError, match="preset"):
             Session.open(address, "b", preset="openclaw")
 
 
 def test_a_rule_that_is_not_that_of_the_tables_is_refused(pool: PostgresPool) -> None:
-    with pytest.raises(ConfigError, match="hash_rule"):
+    with pytest.raises(errors.ConfigError, match="hash_rule"):
         PostgresStore.open(pool.pool, hash_rule="poly31")
 
 
@@ -378,11 +368,11 @@ def test_names_of_one_key_or_one_hash_are_refused_by_both_names(
         with pool.connection() as connection:
             connection.execute("UPDATE siltstone.root SET k = %s", [key_of("mud", spaced=False)])
             connection.execute("UPDATE siltstone.session SET k = %s", [key_of("mud", spaced=False)])
-        with pytest.raises(StoreOpenError, match=r"'mud'.*'silt'"):
+        with pytest.raises(errors.StoreOpenError, match=r"'mud'.*'silt'"):
             store.search("mud", "silt")
         with pool.connection() as connection:
             connection.execute("UPDATE siltstone.session SET name_hash = %s", [_hash("clay")])
-        with pytest.raises(StoreOpenError, match=r"'clay'.*'silt'"):
+        with pytest.raises(errors.StoreOpenError, match=r"'clay'.*'silt'"):
             store.search("clay", "silt")
 
 

@@ -17,15 +17,7 @@ from siltstone.archive.records import read_segments
 from siltstone.documented import hash_vector
 from siltstone.engine import Compacted
 from siltstone.knowledge import KnowledgeConfig
-from siltstone.session.transfer import (
-    export_everything,
-    export_knowledge,
-    export_segments,
-    export_vectors,
-    import_everything,
-    import_knowledge,
-    import_segments,
-)
+from siltstone.session import transfer
 from siltstone.testing import ScriptedModel
 
 CONFIG = KnowledgeConfig(knowledge_extraction=False, min_entries=1)
@@ -56,7 +48,7 @@ def test_an_export_never_destroys_the_file_of_a_store(tmp_path: Path) -> None:
     with MemoryStore.open(tmp_path) as store, opened(store) as session:
         session.append(user("hello"))
         with pytest.raises(ConfigError, match="not the file of a store"):
-            export_everything(store, ["s"], tmp_path / "memory" / "memory.sqlite3")
+            transfer.export_everything(store, ["s"], tmp_path / "memory" / "memory.sqlite3")
         assert session.log() == [user("hello")]
         with pytest.raises(ConfigError, match="start must be the number of a message"):
             session.log("5")  # type: ignore[arg-type]
@@ -72,9 +64,9 @@ def test_everything_comes_back_and_the_session_goes_on(tmp_path: Path) -> None:
         hits = [(hit.content, hit.role, hit.created_at) for hit in session.search("walrus11", 50)]
         records = session.compactions()
         views = [session.view_at(n) for n in range(len(records) + 1)]
-        export_everything(store, ["s"], file)
+        transfer.export_everything(store, ["s"], file)
     with MemoryStore.open(tmp_path / "b") as store:
-        done = import_everything(store, file)
+        done = transfer.import_everything(store, file)
         assert (done.sessions, done.messages) == (["s"], len(expected[1]))
         assert (done.compactions, done.skipped) == (3, 0)
         with opened(store, namespace="team") as session:
@@ -106,25 +98,25 @@ def test_a_file_has_several_sessions_and_one_can_have_another_name(tmp_path: Pat
             with opened(store, name) as session:
                 session.append(user(f"hello from {name}"))
                 session.save(f"fact of {name}")
-        export_everything(store, ["one", "two"], tmp_path / "both.jsonl")
-        export_everything(store, ["one"], tmp_path / "one.jsonl")
+        transfer.export_everything(store, ["one", "two"], tmp_path / "both.jsonl")
+        transfer.export_everything(store, ["one"], tmp_path / "one.jsonl")
     with SimpleMemoryStore() as store:
-        assert import_everything(store, tmp_path / "both.jsonl").sessions == ["one", "two"]
+        assert transfer.import_everything(store, tmp_path / "both.jsonl").sessions == ["one", "two"]
         with pytest.raises(ConfigError, match="has messages of session 'one' already"):
-            import_everything(store, tmp_path / "one.jsonl")
-        import_everything(store, tmp_path / "one.jsonl", session_id="copy")
+            transfer.import_everything(store, tmp_path / "one.jsonl")
+        transfer.import_everything(store, tmp_path / "one.jsonl", session_id="copy")
         with opened(store, "copy") as session:
             assert session.log() == [user("hello from one")]
             assert [(fact.content, fact.session_id) for fact in session.facts()] == [("fact of one", "copy")]
         with pytest.raises(ConfigError, match="has several"):
-            import_everything(store, tmp_path / "both.jsonl", session_id="third")
+            transfer.import_everything(store, tmp_path / "both.jsonl", session_id="third")
 
 
 def test_bad_lines_are_counted_and_stop_no_other(tmp_path: Path) -> None:
     file = tmp_path / "all.jsonl"
     with SimpleMemoryStore() as store, opened(store) as session:
         fill(session, runs=1)
-        export_everything(store, ["s"], file)
+        transfer.export_everything(store, ["s"], file)
     lines = file.read_text("utf-8").splitlines()
     lines.insert(4, "{")
     lines.insert(
@@ -135,7 +127,7 @@ def test_bad_lines_are_counted_and_stop_no_other(tmp_path: Path) -> None:
     )
     file.write_text("\n".join(lines), "utf-8")
     with SimpleMemoryStore() as store:
-        done = import_everything(store, file)
+        done = transfer.import_everything(store, file)
         assert done.skipped == 3
         assert done.messages > 20
         with opened(store) as session:
@@ -162,11 +154,11 @@ def test_a_line_that_no_store_takes_stops_no_import(tmp_path: Path) -> None:
     lines = [json.dumps(record | {"body": entry | each}) for each in [*wrong, {}]]
     (tmp_path / "all.jsonl").write_text("\n".join(lines))
     with SimpleMemoryStore() as store:
-        done = import_segments(store, tmp_path / "segments.jsonl")
+        done = transfer.import_segments(store, tmp_path / "segments.jsonl")
         assert (done.entries, done.skipped, done.sessions) == (1, 6, ["s"])
-        done = import_knowledge(store, tmp_path / "knowledge.jsonl", session_id="s")
+        done = transfer.import_knowledge(store, tmp_path / "knowledge.jsonl", session_id="s")
         assert (done.facts, done.skipped) == (1, 1)
-        done = import_everything(store, tmp_path / "all.jsonl")
+        done = transfer.import_everything(store, tmp_path / "all.jsonl")
         assert (done.entries, done.skipped) == (1, 2)
 
 
@@ -194,8 +186,8 @@ def test_any_messages_come_back_as_they_were(tmp_path: Path) -> None:
                 if messages:
                     session.append(*messages)
                 expected = session.log()
-            export_everything(one, [name], tmp_path / "file")
-            import_everything(other, tmp_path / "file")
+            transfer.export_everything(one, [name], tmp_path / "file")
+            transfer.import_everything(other, tmp_path / "file")
             with opened(other, name) as session:
                 assert session.log() == expected
 
@@ -206,9 +198,9 @@ def test_oc_24_segments_and_knowledge_go_out_and_come_in_again(tmp_path: Path) -
     with SimpleMemoryStore() as store, opened(store) as session:
         fill(session, runs=1)
         entries = store.stats("s").entries
-        assert export_segments(store, ["s"], tmp_path / "segments.jsonl") == entries
-        assert export_knowledge(store, ["s"], tmp_path / "knowledge.jsonl") == 2
-        assert export_vectors(store, ["s"], tmp_path / "vectors.bin") == entries
+        assert transfer.export_segments(store, ["s"], tmp_path / "segments.jsonl") == entries
+        assert transfer.export_knowledge(store, ["s"], tmp_path / "knowledge.jsonl") == 2
+        assert transfer.export_vectors(store, ["s"], tmp_path / "vectors.bin") == entries
         known = {fact.content for fact in session.facts()}
         unique = len({(each.role, each.content) for each in store.entries("s", limit=1_000).entries})
     vectors = read_vectors(tmp_path / "vectors.bin")
@@ -216,12 +208,12 @@ def test_oc_24_segments_and_knowledge_go_out_and_come_in_again(tmp_path: Path) -
     for segment in read_segments(tmp_path / "segments.jsonl"):
         assert list(vectors.by_id[segment.id]) == pytest.approx(hash_vector(segment.content), abs=1e-6)
     with SimpleMemoryStore() as store:
-        done = import_segments(store, tmp_path / "segments.jsonl")
+        done = transfer.import_segments(store, tmp_path / "segments.jsonl")
         assert (done.sessions, done.entries, done.entries + done.duplicates) == (["s"], unique, entries)
-        again = import_segments(store, tmp_path / "segments.jsonl")
+        again = transfer.import_segments(store, tmp_path / "segments.jsonl")
         assert (again.entries, again.duplicates) == (0, entries)
         assert any("walrus00" in hit.content for hit in store.search("s", "walrus00"))
-        assert import_knowledge(store, tmp_path / "knowledge.jsonl", session_id="t").facts == 2
-        assert import_knowledge(store, tmp_path / "knowledge.jsonl", session_id="t").duplicates == 2
+        assert transfer.import_knowledge(store, tmp_path / "knowledge.jsonl", session_id="t").facts == 2
+        assert transfer.import_knowledge(store, tmp_path / "knowledge.jsonl", session_id="t").duplicates == 2
         with opened(store, "t") as session:
             assert {fact.content for fact in session.facts()} == known

@@ -8,17 +8,9 @@ from typing import Any
 
 import pytest
 
+import siltstone
 from compacting import assistant, filler, user
 from gates import Gate
-from siltstone import (
-    ConfigError,
-    MemoryStore,
-    Session,
-    SimpleMemoryStore,
-    ThresholdCompactor,
-    TieredCompactor,
-    TieredConfig,
-)
 from siltstone.engine import Compacted, Failed
 from siltstone.events import CompactionStarted
 from siltstone.messages import SummaryMessage, encode
@@ -36,11 +28,11 @@ def turns(count: int, first: int = 1) -> list[dict[str, Any]]:
     ]
 
 
-def policy(mode: Any = "chronicle", **settings: Any) -> TieredCompactor:
-    config = TieredConfig(
+def policy(mode: Any = "chronicle", **settings: Any) -> siltstone.TieredCompactor:
+    config = siltstone.TieredConfig(
         mode=mode, retry_delay=0, attempts=1, summary_timeout=None, chronicle=ChronicleConfig(**settings)
     )
-    return TieredCompactor(config)
+    return siltstone.TieredCompactor(config)
 
 
 class Writer:
@@ -54,12 +46,12 @@ class Writer:
         return f"Part {self.asked}\n\nWhat was said in part {self.asked}."
 
 
-def opened(path: Path | None = None, memory: Any = True, **options: Any) -> Session:
+def opened(path: Path | None = None, memory: Any = True, **options: Any) -> siltstone.Session:
     given = {"policy": policy(), "model": Writer(), "context_window": WINDOW, "background": False}
-    return Session.open(path, "s", memory=memory, **{**given, **options})
+    return siltstone.Session.open(path, "s", memory=memory, **{**given, **options})
 
 
-def said(session: Session, count: int, first: int = 1) -> None:
+def said(session: siltstone.Session, count: int, first: int = 1) -> None:
     """Turns, each with its boundary."""
     for raws in zip(*[iter(turns(count, first))] * 2, strict=True):
         session.append(raws[0])
@@ -67,7 +59,7 @@ def said(session: Session, count: int, first: int = 1) -> None:
         session.append(raws[1])
 
 
-def assert_contiguous(session: Session) -> None:
+def assert_contiguous(session: siltstone.Session) -> None:
     made = [each for each in session.checkpoints() if each.level == 0]
     assert [each.start for each in made] == [0, *(each.end for each in made)][: len(made)]
 
@@ -90,7 +82,7 @@ def test_a_restart_goes_on_with_the_view_and_what_came_after_the_last_checkpoint
 
 def test_sb_44_of_two_workers_that_cut_at_once_one_is_refused(tmp_path: Path):
     slow = Gate("Slow\n\nA slow checkpoint.")
-    with MemoryStore.open(tmp_path) as store:
+    with siltstone.MemoryStore.open(tmp_path) as store:
         one = opened(None, store, model=slow, background=True)
         other = opened(None, store)
         one.append(*turns(22))
@@ -110,7 +102,7 @@ def test_sb_44_of_two_workers_that_cut_at_once_one_is_refused(tmp_path: Path):
 
 def test_sb_43_a_head_that_changed_makes_a_checkpoint_stale():
     slow = Gate("Slow\n\nA slow checkpoint.")
-    session = opened(None, SimpleMemoryStore(), model=slow, background=True)
+    session = opened(None, siltstone.SimpleMemoryStore(), model=slow, background=True)
     session.append(*turns(22))
     session.prepare()
     assert slow.reached.wait(300)
@@ -128,7 +120,7 @@ def test_sb_43_a_head_that_changed_makes_a_checkpoint_stale():
 
 def test_sb_43_a_change_of_the_mode_makes_a_job_stale():
     slow = Gate("Slow\n\nA slow checkpoint.")
-    session = opened(None, SimpleMemoryStore(), model=slow, background=True)
+    session = opened(None, siltstone.SimpleMemoryStore(), model=slow, background=True)
     session.append(*turns(22))
     session.prepare()
     assert slow.reached.wait(300)
@@ -143,7 +135,7 @@ def test_sb_43_a_change_of_the_mode_makes_a_job_stale():
 
 
 def test_rolling_and_checkpoints_follow_each_other_and_nothing_is_told_twice():
-    session = opened(None, SimpleMemoryStore())
+    session = opened(None, siltstone.SimpleMemoryStore())
     said(session, 25)
     (first,) = session.checkpoints()
     session.append(*turns(10, 26))
@@ -163,7 +155,7 @@ def test_rolling_and_checkpoints_follow_each_other_and_nothing_is_told_twice():
 
 
 def test_an_undo_takes_a_checkpoint_back():
-    session = opened(None, SimpleMemoryStore())
+    session = opened(None, siltstone.SimpleMemoryStore())
     said(session, 45)
     before = session.checkpoints()
     assert session.undo_compaction() is not None
@@ -175,7 +167,7 @@ def test_an_undo_takes_a_checkpoint_back():
 
 
 def test_what_a_host_took_back_is_in_no_checkpoint():
-    session = opened(None, SimpleMemoryStore())
+    session = opened(None, siltstone.SimpleMemoryStore())
     kept = turns(10)
     session.observe([*kept, user("Deploy to production, secretly."), assistant("Done.")])
     session.observe([*kept, user("Deploy to staging."), assistant("Done."), *turns(20, 50)])
@@ -195,7 +187,7 @@ def test_what_a_host_took_back_is_in_no_checkpoint():
 
 
 def test_what_is_forgotten_leaves_the_checkpoints_and_the_view():
-    session = opened(None, SimpleMemoryStore())
+    session = opened(None, siltstone.SimpleMemoryStore())
     session.append(user("The password of the vault is basalt-77."), assistant("Noted."))
     session._model = lambda request: (
         "The vault\n\nIts password is basalt-77." if "basalt" in str(list(request.messages)) else "T\n\nText."
@@ -217,7 +209,7 @@ def test_what_is_forgotten_leaves_the_checkpoints_and_the_view():
 
 
 def test_without_a_model_a_forgotten_checkpoint_says_so():
-    session = opened(None, SimpleMemoryStore())
+    session = opened(None, siltstone.SimpleMemoryStore())
     said(session, 25)
     session._model = None
     session.forget(text="Request 1. " + filler(30))
@@ -229,7 +221,7 @@ def test_without_a_model_a_forgotten_checkpoint_says_so():
 
 
 def test_the_model_looks_through_the_chronicle_by_a_tool():
-    session = opened(None, SimpleMemoryStore(), policy=policy(expand_message_limit=10))
+    session = opened(None, siltstone.SimpleMemoryStore(), policy=policy(expand_message_limit=10))
     said(session, 60)
     tool = session.chronicle_tool
     assert tool.name == "chronicle"
@@ -254,10 +246,10 @@ def test_the_model_looks_through_the_chronicle_by_a_tool():
 
 
 def test_a_session_without_checkpoints_says_so():
-    session = opened(None, SimpleMemoryStore(), policy=ThresholdCompactor())
-    with pytest.raises(ConfigError, match="has the policy 'threshold' and no checkpoints"):
+    session = opened(None, siltstone.SimpleMemoryStore(), policy=siltstone.ThresholdCompactor())
+    with pytest.raises(siltstone.ConfigError, match="has the policy 'threshold' and no checkpoints"):
         session.checkpoints()
-    with pytest.raises(ConfigError, match="no checkpoints"):
+    with pytest.raises(siltstone.ConfigError, match="no checkpoints"):
         session.chronicle_tool  # noqa: B018 - the property is the call
     assert "chronicle" not in [each.name for each in session.tools]
     session.close()
@@ -265,14 +257,14 @@ def test_a_session_without_checkpoints_says_so():
 
 def test_the_event_of_a_run_says_its_mode():
     hook = RecordingHook()
-    session = opened(None, SimpleMemoryStore(), hooks=[hook])
+    session = opened(None, siltstone.SimpleMemoryStore(), hooks=[hook])
     said(session, 25)
     assert {event.kind for event in hook.events if isinstance(event, CompactionStarted)} == {"chronicle"}
     session.close()
 
 
 def test_a_long_session_keeps_a_small_state():
-    session = opened(None, SimpleMemoryStore(), policy=policy(rollup_threshold=3, rollup_batch=3))
+    session = opened(None, siltstone.SimpleMemoryStore(), policy=policy(rollup_threshold=3, rollup_batch=3))
     said(session, 320)
     records = session.compactions()
     assert len(session.checkpoints()) >= 20

@@ -14,16 +14,8 @@ from typing import Any
 
 import pytest
 
+import siltstone
 from conversations import assistant, exchange, small, user
-from siltstone import (
-    AsyncSession,
-    Completion,
-    CompletionRequest,
-    ConfigError,
-    MemoryStore,
-    RecallConfig,
-    Session,
-)
 from siltstone.engine import Compacted
 from siltstone.errors import InvalidArgumentsError, StoreIoError
 from siltstone.events import ExtractionFailed, FactsUpdated
@@ -46,7 +38,7 @@ def filler(count: int = 8) -> list[Raw]:
     return [message for number in range(count) for message in told(f"What of step {number}?")]
 
 
-def contents(session: Session, **options: Any) -> list[str]:
+def contents(session: siltstone.Session, **options: Any) -> list[str]:
     return [fact.content for fact in session.facts(**options)]
 
 
@@ -58,26 +50,26 @@ class Model:
         self.asked: list[str] = []
         self.started = threading.Event()
 
-    def __call__(self, request: CompletionRequest) -> Completion:
+    def __call__(self, request: siltstone.CompletionRequest) -> siltstone.Completion:
         if request.purpose != "facts":
-            return Completion("What was said.", UsageRecord("m", 10, 5, 0, request.purpose))
+            return siltstone.Completion("What was said.", UsageRecord("m", 10, 5, 0, request.purpose))
         self.asked.append(request.messages[0]["content"])
         self.started.set()
         if self.hold is not None:
             assert self.hold.wait(300)
         if isinstance(self.facts, Exception):
             raise self.facts
-        return Completion(json.dumps(list(self.facts)), UsageRecord("m", 100, 20, 0, "facts"))
+        return siltstone.Completion(json.dumps(list(self.facts)), UsageRecord("m", 100, 20, 0, "facts"))
 
 
-def opened(path: Path | None, session_id: str = "s", **options: Any) -> Session:
+def opened(path: Path | None, session_id: str = "s", **options: Any) -> siltstone.Session:
     options.setdefault("policy", small())
     options.setdefault("model", Model())
     options.setdefault("knowledge", True)
-    return Session.open(path, session_id, **options)
+    return siltstone.Session.open(path, session_id, **options)
 
 
-def compacted(session: Session, *messages: Raw) -> None:
+def compacted(session: siltstone.Session, *messages: Raw) -> None:
     session.append(*messages, *filler())
     assert isinstance(session.compact(), Compacted)
 
@@ -109,7 +101,7 @@ def test_a_change_is_history_and_as_of_a_time_the_old_one_holds(tmp_path: Path) 
 
 def test_nothing_is_learned_without_being_asked_for(tmp_path: Path) -> None:
     model = Model()
-    with Session.open(tmp_path, "s", policy=small(), model=model) as session:
+    with siltstone.Session.open(tmp_path, "s", policy=small(), model=model) as session:
         compacted(session, *told("Remember that the API is running on port 3000."))
         assert (session.facts(), model.asked) == ([], [])
 
@@ -146,11 +138,11 @@ def test_a_repeated_prepare_is_the_same_boundary_though_a_model_was_counted_mean
 
 
 def test_oc_53_without_a_model_nothing_is_asked_and_the_extractive_one_is_none(tmp_path: Path) -> None:
-    with Session.open(tmp_path, "s", policy=small(), knowledge=True) as session:
+    with siltstone.Session.open(tmp_path, "s", policy=small(), knowledge=True) as session:
         compacted(session, *told("Remember that the API is running on port 3000."))
         assert session.learn().added == ()
         assert len(session.facts()) == 1
-    with Session.open(tmp_path, "t", policy=small(), model=None, knowledge=True) as session:
+    with siltstone.Session.open(tmp_path, "t", policy=small(), model=None, knowledge=True) as session:
         session.append(*filler())
         session.prepare()
         assert session.learn().added == ()
@@ -199,7 +191,7 @@ def test_an_extraction_that_is_interrupted_has_noted_nothing_and_is_made_again(t
         compacted(session)
         model.facts = Interrupted()
 
-        def ask(request: CompletionRequest) -> Completion:
+        def ask(request: siltstone.CompletionRequest) -> siltstone.Completion:
             raise Interrupted
 
         session._model = ask
@@ -214,16 +206,16 @@ def test_a_write_that_fails_fails_no_compaction_and_is_made_good(
 ) -> None:
     hook = RecordingHook()
     with opened(tmp_path, knowledge=PATTERNS, hooks=[hook]) as session:
-        put = MemoryStore.put_facts
+        put = siltstone.MemoryStore.put_facts
 
         def full(*args: Any) -> list[int]:
             raise StoreIoError("the disk is full")
 
-        monkeypatch.setattr(MemoryStore, "put_facts", full)
+        monkeypatch.setattr(siltstone.MemoryStore, "put_facts", full)
         compacted(session, *told("Remember that the API is running on port 3000."))
         assert session.facts() == []
         assert [each.will_retry for each in hook.events if isinstance(each, ExtractionFailed)] == [True]
-        monkeypatch.setattr(MemoryStore, "put_facts", put)
+        monkeypatch.setattr(siltstone.MemoryStore, "put_facts", put)
         compacted(session)
         assert len(session.facts()) == 1
 
@@ -263,7 +255,7 @@ def test_what_was_said_on_a_branch_that_was_left_is_not_known(tmp_path: Path) ->
 
 
 def test_oc_50_facts_are_of_their_session_or_of_its_namespace(tmp_path: Path) -> None:
-    isolated = RecallConfig.documented(enabled=True)
+    isolated = siltstone.RecallConfig.documented(enabled=True)
     with opened(tmp_path, "own", namespace="team", recall=isolated) as session:
         session.save("Only here")
     with opened(tmp_path, "one", namespace="team", knowledge=False) as session:
@@ -280,9 +272,9 @@ def test_a_denial_takes_the_arguments_of_a_call_as_they_came(tmp_path: Path) -> 
     with opened(tmp_path, "one", redaction=True) as session:
         correction = session.record_denial("shell", {"command": "rm -rf build"})
         assert correction.original == 'shell {"command": "rm -rf build"}'
-        with pytest.raises(ConfigError, match="arguments of a denial must be a text, got 7"):
+        with pytest.raises(siltstone.ConfigError, match="arguments of a denial must be a text, got 7"):
             session.record_denial("shell", 7)  # type: ignore[arg-type]
-        with pytest.raises(ConfigError, match="tool of a denial must not be blank"):
+        with pytest.raises(siltstone.ConfigError, match="tool of a denial must not be blank"):
             session.record_denial(" ", "rm")
 
 
@@ -462,7 +454,7 @@ def test_what_is_left_of_a_forgotten_piece_is_read_again(tmp_path: Path) -> None
 
 
 def test_a_deleted_session_has_no_facts_and_takes_none(tmp_path: Path) -> None:
-    with MemoryStore.open(tmp_path) as store, opened(None, memory=store) as session:
+    with siltstone.MemoryStore.open(tmp_path) as store, opened(None, memory=store) as session:
         session.save("The first")
         store.delete_session("s")
         session.save("The second")
@@ -475,7 +467,7 @@ def test_the_tools_of_a_session(tmp_path: Path) -> None:
         assert names == ["memory_search", "memory_get", "context_compact", "memory_save"]
         assert all(f"call {name}" in session.memory_instructions for name in names if name != "memory_get")
         assert "memory_forget" not in session.memory_instructions
-        with pytest.raises(ConfigError, match="allow_forget"):
+        with pytest.raises(siltstone.ConfigError, match="allow_forget"):
             _ = session.memory_forget
         answer = json.loads(
             session.memory_save.call({"content": "Ann prefers short answers", "memory_type": "preference"})
@@ -503,11 +495,11 @@ def test_ru_61_a_model_may_forget_what_another_session_of_the_namespace_has_save
 
 
 def test_without_memory_there_are_no_facts(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="knowledge needs memory"):
+    with pytest.raises(siltstone.ConfigError, match="knowledge needs memory"):
         opened(tmp_path, memory=False)
     with opened(tmp_path, memory=False, knowledge=False) as session:
         assert [tool.name for tool in session.tools] == ["memory_get", "context_compact"]
-        with pytest.raises(ConfigError, match="memory=False"):
+        with pytest.raises(siltstone.ConfigError, match="memory=False"):
             session.facts()
 
 
@@ -522,28 +514,28 @@ def test_without_memory_there_are_no_facts(tmp_path: Path) -> None:
     ],
 )
 def test_a_configuration_that_cannot_be_is_refused(change: dict[str, Any], message: str) -> None:
-    with pytest.raises(ConfigError, match=message):
+    with pytest.raises(siltstone.ConfigError, match=message):
         KnowledgeConfig(**change)
 
 
 def test_an_option_that_cannot_be_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="knowledge must be True, False or a KnowledgeConfig"):
+    with pytest.raises(siltstone.ConfigError, match="knowledge must be True, False or a KnowledgeConfig"):
         opened(tmp_path, knowledge="yes")
-    with pytest.raises(ConfigError, match="allow_forget must be True or False"):
+    with pytest.raises(siltstone.ConfigError, match="allow_forget must be True or False"):
         opened(tmp_path, allow_forget="yes")
-    with opened(tmp_path) as session, pytest.raises(ConfigError, match="limit must be"):
+    with opened(tmp_path) as session, pytest.raises(siltstone.ConfigError, match="limit must be"):
         session.facts(limit=-1)
 
 
 def asynchronously(
-    play: Callable[[AsyncSession, Model], Any], path: Path, model: Model, **options: Any
+    play: Callable[[siltstone.AsyncSession, Model], Any], path: Path, model: Model, **options: Any
 ) -> None:
     async def run() -> None:
-        async def ask(request: CompletionRequest) -> Completion:
+        async def ask(request: siltstone.CompletionRequest) -> siltstone.Completion:
             return await asyncio.to_thread(model, request)
 
         options.setdefault("policy", small())
-        async with AsyncSession.open(path, "s", model=ask, knowledge=True, **options) as session:
+        async with siltstone.AsyncSession.open(path, "s", model=ask, knowledge=True, **options) as session:
             await play(session, model)
 
     asyncio.run(run())
@@ -552,7 +544,7 @@ def asynchronously(
 def test_oc_53_an_async_session_learns_in_a_task_of_its_own(tmp_path: Path) -> None:
     gate = threading.Event()
 
-    async def play(session: AsyncSession, model: Model) -> None:
+    async def play(session: siltstone.AsyncSession, model: Model) -> None:
         await session.append(*filler(10))
         assert isinstance(await session.compact(), Compacted)
         assert await asyncio.to_thread(model.started.wait, 300)
@@ -575,7 +567,7 @@ def test_oc_53_an_async_session_learns_in_a_task_of_its_own(tmp_path: Path) -> N
 def test_an_async_session_that_is_closed_waits_for_the_model_that_reads(tmp_path: Path) -> None:
     model = Model()
 
-    async def play(session: AsyncSession, model: Model) -> None:
+    async def play(session: siltstone.AsyncSession, model: Model) -> None:
         await session.append(*filler(10))
         assert isinstance(await session.compact(), Compacted)
 

@@ -7,16 +7,8 @@ from typing import Any
 
 import pytest
 
+import siltstone
 from compacting import assistant, exchange, filler, user
-from siltstone import (
-    AsyncSession,
-    ContextOverflowError,
-    Session,
-    SimpleMemoryStore,
-    ThresholdCompactor,
-    TieredCompactor,
-    TieredConfig,
-)
 from siltstone.messages import SummaryMessage, broken_tool_groups, unmarked
 
 CONTINUE = "Continue where you left off. Older context has been compacted."
@@ -36,18 +28,18 @@ class Provider:
         return "Done."
 
 
-def opened(policy: Any = None, **settings: Any) -> Session:
-    return Session.open(
+def opened(policy: Any = None, **settings: Any) -> siltstone.Session:
+    return siltstone.Session.open(
         None,
         "s",
-        policy=policy or TieredCompactor(TieredConfig(**settings)),
+        policy=policy or siltstone.TieredCompactor(siltstone.TieredConfig(**settings)),
         model=lambda request: "Said.",
         context_window=100_000,
-        memory=SimpleMemoryStore(),
+        memory=siltstone.SimpleMemoryStore(),
     )
 
 
-def worked(session: Session, rounds: int = 40) -> None:
+def worked(session: siltstone.Session, rounds: int = 40) -> None:
     session.append(user("Do the work."))
     for n in range(rounds):
         call, result = exchange(f"c{n}", f"Result {n}. {filler(40)}")
@@ -102,7 +94,7 @@ def test_sb_30_after_two_retries_the_last_text_is_the_partial_answer():
 def test_sb_30_without_a_text_the_error_names_the_attempts():
     with opened() as session:
         session.append(*(user(f"Note {n}. {filler(40)}") for n in range(60)))
-        with pytest.raises(ContextOverflowError, match="found 3 requests too large") as caught:
+        with pytest.raises(siltstone.ContextOverflowError, match="found 3 requests too large") as caught:
             session.ask(Provider(0))
         assert vars(caught.value)["attempts"] == 3
         assert isinstance(caught.value.__cause__, ValueError)
@@ -164,7 +156,7 @@ def test_the_number_of_retries_is_the_policys(retries: int):
 
 
 def test_other_policies_have_two():
-    with opened(ThresholdCompactor()) as session:
+    with opened(siltstone.ThresholdCompactor()) as session:
         for n in range(60):
             session.append(user(f"Request {n}. {filler(60)}"), assistant(f"Answer {n}. {filler(60)}"))
         session.append(user("On."))
@@ -175,13 +167,13 @@ def test_other_policies_have_two():
 
 def test_sb_30_in_an_async_session_too():
     async def play() -> None:
-        async with AsyncSession.open(
+        async with siltstone.AsyncSession.open(
             None,
             "s",
-            policy=TieredCompactor(),
+            policy=siltstone.TieredCompactor(),
             model=lambda request: "Said.",
             context_window=100_000,
-            memory=SimpleMemoryStore(),
+            memory=siltstone.SimpleMemoryStore(),
         ) as session:
             await session.append(*(raw for n in range(40) for raw in exchange(f"c{n}", filler(40))))
             provider = Provider(30)
