@@ -354,7 +354,7 @@ def test_every_key_of_a_message_is_imported(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "arguments",
     [
-        ("search", "fox"), ("show",), ("compactions",), ("context",), ("expand", "1"), ("undo",), ("export",),
+        ("show",), ("compactions",), ("context",), ("expand", "1"), ("undo",), ("export",),
     ],
 )  # fmt: skip
 def test_a_session_that_is_not_there_is_exit_code_2_and_none_is_begun(
@@ -365,6 +365,21 @@ def test_a_session_that_is_not_there_is_exit_code_2_and_none_is_begun(
         assert told.returncode == 2
         assert says in told.stderr
         assert "Traceback" not in told.stderr
+
+
+@pytest.mark.parametrize("namespace", [None, "ann"])
+def test_a_search_without_a_session_finds_what_every_session_said(
+    tmp_path: Path, namespace: str | None
+) -> None:
+    with MemoryStore.open(tmp_path) as store:
+        for name in ("first", "second"):
+            with Session.open(None, name, memory=store, namespace=namespace) as session:
+                session.append({"role": "user", "content": f"The {name} fox is red."})
+    found = answer("search", tmp_path, "fox", "--order", "time")["hits"]
+    assert [hit["session_id"] for hit in found] == ["first", "second"]
+    assert "of second" in siltstone("search", tmp_path, "second fox").stdout
+    told = siltstone("search", tmp_path, "fox", "--namespace", "ben")
+    assert (told.returncode, "no session of the namespace 'ben'" in told.stderr) == (2, True)
 
 
 @pytest.mark.parametrize(

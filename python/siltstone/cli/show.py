@@ -17,6 +17,7 @@ from rich.cells import cell_len, set_cell_size
 from siltstone import models, tokens
 from siltstone._native import matching_lines
 from siltstone.cli.stores import (
+    AnyStore,
     AsJson,
     Place,
     choice,
@@ -53,7 +54,8 @@ from siltstone.figures import (
 )
 from siltstone.knowledge import MAX_FACTS, Fact
 from siltstone.llm import EXTRACTIVE
-from siltstone.memory import Ranker, RecallRecord, SearchOrder
+from siltstone.memory import Ranker, RecallRecord, SearchHit, SearchOrder
+from siltstone.memory.base import sessions_of
 from siltstone.memory.convert import datetime_from
 from siltstone.memory.log import LogRow
 from siltstone.messages import decode, in_words, read_history, read_message
@@ -272,31 +274,40 @@ def search(
     store: StorePath,
     query: Annotated[str, typer.Argument(help="What to look for, in plain words.")],
     session: SessionId = None,
+    namespace: Annotated[
+        str | None, typer.Option(help="Search the sessions of this namespace alone.")
+    ] = None,
     limit: Annotated[int, typer.Option(min=0, help="Hits at most.")] = 5,
     ranker: Annotated[str, typer.Option(help=f"One of: {', '.join(_RANKERS)}.")] = "lexical",
     order: Annotated[str, typer.Option(help="score: the best first; time: as they were said.")] = "score",
     explain: Annotated[bool, typer.Option("--explain", help="Show how each score came about.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Search the memory of a session.
+    """Search the memory of a session; without one, of all sessions of the store.
 
     It has the messages that compactions discarded, those that are still in context, and entries that the host
-    indexed.
+    indexed. A session with a namespace finds what all sessions of it said.
 
     Example: siltstone search agent-data "door code" --session chat-1
     """
     choice("--ranker", ranker, _RANKERS)
     choice("--order", order, dict.fromkeys(get_args(SearchOrder)))
-    with refusals(), opened_session(store, session, read_only=True) as (_, held):
-        session = held.session_id
-        hits = held.search(query, limit, ranker=ranker, explain=explain, order=order)  # type: ignore[arg-type]
+    with refusals(), opened(store, read_only=True) as memory, working("searching"):
+        hits = list[SearchHit]()
+        for name in [session] if session is not None else _each_once(memory, namespace):
+            with Session.open(None, require_session(memory, name), memory=memory, preset=None) as held:
+                hits += held.search(query, limit, ranker=ranker, explain=explain, order=order)  # type: ignore[arg-type]
+        if session is None:
+            hits = sorted(hits, key=lambda hit: hit.score, reverse=True)[:limit]
+            hits.sort(key=lambda hit: hit.created_at if order == "time" else 0)
     if as_json:
         print_json({"session": session, "query": query, "hits": [plain(asdict(hit)) for hit in hits]})
         return
     for hit in hits:
         start, end = hit.source_range
         place = f"message {start}" if end == start + 1 else f"messages {start}-{end - 1}"
-        said = ", in context" if hit.in_context else ""
+        said = f", of {hit.session_id}" if hit.session_id != session else ""
+        said += ", in context" if hit.in_context else ""
         said += f", {hit.times} times" if hit.times > 1 else ""
         line(f"{hit.score:.3f}  {place}, {hit.role}, {moment(hit.created_at)}{said}", "cyan")
         line(hit_text(hit.content, query, is_terminal=output.is_terminal))
@@ -304,6 +315,18 @@ def search(
             line(f"  {said}", "dim")
         line("")
     line(f"{len(hits)} hits")
+
+
+def _each_once(store: AnyStore, namespace: str | None) -> list[str]:
+    """A session of each namespace, whose search finds what all of it said, and every session without one."""
+    scopes = {
+        (each.namespace, each.namespace or each.session_id): each.session_id
+        for each in sessions_of(store, namespace)
+    }
+    if namespace is not None and not scopes:
+        known = ", ".join(sorted({repr(each.namespace) for each in sessions_of(store)} - {"''"}))
+        refuse(f"the store has no session of the namespace {namespace!r}; it has {known or 'no namespace'}")
+    return list(scopes.values())
 
 
 def hit_text(content: str, query: str, *, is_terminal: bool) -> str:
