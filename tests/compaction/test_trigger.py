@@ -24,95 +24,68 @@ def with_config(**settings: Any) -> ThresholdCompactor:
     return ThresholdCompactor(CompactionConfig(**settings))
 
 
-def test_mk_01_boundary_0_never_compacts_whatever_the_tokens():
-    everything = {"last_input_tokens": 10**9, "estimated_history_tokens": 10**9, "request_bytes": 10**12}
-    assert due(with_config(max_request_bytes=1), boundary=0, **everything) is None
-    assert due(with_config(max_request_bytes=1), boundary=1, **everything) == "history_tokens"
+NEAR = {"boundary": 6, "last_compaction_boundary": 5}  # one boundary after a compaction
+FULL = {"last_input_tokens": 10**9, "estimated_history_tokens": 10**9, "request_bytes": 10**12}
+STRICT = {"strict_guard": True, "max_request_bytes": 10}
+AT = {"last_compaction_boundary": 5, "last_input_tokens": OVER}
+FAILED = {"last_attempt_boundary": 1, "last_input_tokens": OVER}
+LATER = {"boundary": 9, "last_input_tokens": OVER}
 
 
 @pytest.mark.parametrize(
-    ("boundary", "reason"), [(6, None), (7, None), (8, "input_tokens"), (9, "input_tokens")]
+    ("settings", "context", "reason"),
+    [
+        # MK-01: boundary 0 never compacts, whatever the tokens
+        ({"max_request_bytes": 1}, {"boundary": 0, **FULL}, None),
+        ({"max_request_bytes": 1}, {"boundary": 1, **FULL}, "history_tokens"),
+        # MK-02: the guard counts from the last compaction
+        ({}, {"boundary": 6, **AT}, None),
+        ({}, {"boundary": 7, **AT}, None),
+        ({}, {"boundary": 8, **AT}, "input_tokens"),
+        ({}, {"boundary": 9, **AT}, "input_tokens"),
+        # MK-03: a history at its threshold bypasses the guard
+        ({}, {**NEAR, "last_attempt_boundary": 5, "last_input_tokens": OVER}, None),
+        ({}, {**NEAR, "last_attempt_boundary": 5, "estimated_history_tokens": OVER}, "history_tokens"),
+        # the strict guard holds for every trigger
+        (STRICT, {"boundary": 7, "last_compaction_boundary": 5, **FULL}, None),
+        (STRICT, {"boundary": 8, "last_compaction_boundary": 5, **FULL}, "history_tokens"),
+        # MK-04, MK-05: boundary 1 may compact, and a figure exactly at the threshold fires
+        ({}, {"boundary": 1, "last_input_tokens": OVER}, "input_tokens"),
+        ({}, {"boundary": 1, "estimated_history_tokens": OVER}, "history_tokens"),
+        # MK-06, MK-07: a large history needs no count of the last call; nothing fires below the thresholds
+        ({}, {"boundary": 1, "last_input_tokens": 0, "estimated_history_tokens": OVER + 1}, "history_tokens"),
+        ({}, {"boundary": 9, "last_input_tokens": OVER - 1, "estimated_history_tokens": OVER - 1}, None),
+        # MK-08 to MK-10: four fifths of the byte cap fire, whatever the guard; without a cap no bytes do
+        ({"max_request_bytes": 9_000_000}, {"boundary": 1, "request_bytes": 7_200_000}, "bytes"),
+        ({"max_request_bytes": 9_000_000}, {"boundary": 1, "request_bytes": 7_199_999}, None),
+        ({}, {"boundary": 1, "request_bytes": 10**12}, None),
+        ({"max_request_bytes": 9_000_000}, {**NEAR, "request_bytes": 7_200_000}, "bytes"),
+        # MK-12: with a cap, tokens alone fire too
+        ({"max_request_bytes": 1_000}, {"boundary": 1, "last_input_tokens": OVER}, "input_tokens"),
+        ({"max_request_bytes": 1_000}, {"boundary": 1, "estimated_history_tokens": OVER}, "history_tokens"),
+        # MK-14: a failed attempt starts the cool-down
+        ({}, {"boundary": 2, **FAILED}, None),
+        ({}, {"boundary": 3, **FAILED}, None),
+        ({}, {"boundary": 4, **FAILED}, "input_tokens"),
+        # the later of compaction and attempt counts
+        ({}, {**LATER, "last_compaction_boundary": 2, "last_attempt_boundary": 8}, None),
+        ({}, {**LATER, "last_compaction_boundary": 8, "last_attempt_boundary": 2}, None),
+        # reserved tokens count with the history, and do not override the guard by themselves
+        ({}, {"boundary": 1, "estimated_history_tokens": OVER - 10, "reserved_tokens": 9}, None),
+        ({}, {"boundary": 1, "estimated_history_tokens": OVER - 10, "reserved_tokens": 10}, "history_tokens"),
+        ({}, {**NEAR, "estimated_history_tokens": OVER - 10, "reserved_tokens": 10}, None),
+        ({}, {**NEAR, "estimated_history_tokens": OVER, "reserved_tokens": 10}, "history_tokens"),
+        # a number of messages fires, and obeys the guard
+        ({"max_messages": 200}, {"boundary": 1, "message_count": 199}, None),
+        ({"max_messages": 200}, {"boundary": 1, "message_count": 200}, "count"),
+        ({"max_messages": 200}, {"boundary": 6, "last_attempt_boundary": 5, "message_count": 900}, None),
+        ({}, {"boundary": 1, "message_count": 10**6}, None),
+    ],
 )
-def test_mk_02_the_guard_counts_from_the_last_compaction(boundary: int, reason: str | None):
-    assert due(boundary=boundary, last_compaction_boundary=5, last_input_tokens=OVER) == reason
-
-
-def test_mk_03_a_history_at_its_threshold_bypasses_the_guard():
-    context = {"boundary": 6, "last_compaction_boundary": 5, "last_attempt_boundary": 5}
-    assert due(**context, last_input_tokens=OVER) is None
-    assert due(**context, estimated_history_tokens=OVER) == "history_tokens"
-
-
-def test_the_strict_guard_holds_for_every_trigger():
-    strict = with_config(strict_guard=True, max_request_bytes=10)
-    full = {"estimated_history_tokens": OVER, "request_bytes": 10, "last_compaction_boundary": 5}
-    assert due(strict, boundary=7, **full) is None
-    assert due(strict, boundary=8, **full) == "history_tokens"
-
-
-def test_mk_04_boundary_1_may_compact():
-    assert due(boundary=1, last_input_tokens=OVER) == "input_tokens"
-
-
-def test_mk_05_a_figure_exactly_at_the_threshold_fires():
-    assert due(boundary=1, last_input_tokens=OVER) == "input_tokens"
-    assert due(boundary=1, estimated_history_tokens=OVER) == "history_tokens"
-
-
-def test_mk_06_a_large_history_fires_without_a_count_of_the_last_call():
-    assert due(boundary=1, last_input_tokens=0, estimated_history_tokens=OVER + 1) == "history_tokens"
-
-
-def test_mk_07_nothing_fires_below_the_thresholds():
-    assert due(boundary=9, last_input_tokens=OVER - 1, estimated_history_tokens=OVER - 1) is None
-
-
-@pytest.mark.parametrize(("request_bytes", "reason"), [(7_200_000, "bytes"), (7_199_999, None)])
-def test_mk_08_four_fifths_of_the_byte_cap_fire(request_bytes: int, reason: str | None):
-    policy = with_config(max_request_bytes=9_000_000)
-    assert due(policy, boundary=1, request_bytes=request_bytes) == reason
-
-
-def test_mk_09_bytes_are_ignored_without_a_cap():
-    assert due(boundary=1, request_bytes=10**12) is None
-
-
-def test_mk_10_bytes_at_their_threshold_override_the_guard():
-    policy = with_config(max_request_bytes=9_000_000)
-    assert due(policy, boundary=6, last_compaction_boundary=5, request_bytes=7_200_000) == "bytes"
-
-
-def test_mk_12_bytes_alone_and_tokens_alone_each_fire():
-    policy = with_config(max_request_bytes=1_000)
-    assert due(policy, boundary=1, request_bytes=800) == "bytes"
-    assert due(policy, boundary=1, last_input_tokens=OVER) == "input_tokens"
-    assert due(policy, boundary=1, estimated_history_tokens=OVER) == "history_tokens"
-
-
-def test_mk_14_a_failed_attempt_starts_the_cool_down():
-    assert due(boundary=1, last_input_tokens=OVER) == "input_tokens"
-    after_failure = {"last_attempt_boundary": 1, "last_input_tokens": OVER}
-    assert [due(boundary=at, **after_failure) for at in (2, 3, 4)] == [None, None, "input_tokens"]
-
-
-def test_the_later_of_compaction_and_attempt_counts():
-    assert (
-        due(boundary=9, last_compaction_boundary=2, last_attempt_boundary=8, last_input_tokens=OVER) is None
-    )
-    assert (
-        due(boundary=9, last_compaction_boundary=8, last_attempt_boundary=2, last_input_tokens=OVER) is None
-    )
-
-
-def test_reserved_tokens_count_with_the_history():
-    assert due(boundary=1, estimated_history_tokens=OVER - 10, reserved_tokens=9) is None
-    assert due(boundary=1, estimated_history_tokens=OVER - 10, reserved_tokens=10) == "history_tokens"
-
-
-def test_reserved_tokens_alone_do_not_override_the_guard():
-    context = {"boundary": 6, "last_compaction_boundary": 5, "reserved_tokens": 10}
-    assert due(**context, estimated_history_tokens=OVER - 10) is None
-    assert due(**context, estimated_history_tokens=OVER) == "history_tokens"
+def test_mk_01_02_03_04_05_06_07_08_09_10_12_14_when_a_policy_acts_and_why(
+    settings: dict[str, Any], context: dict[str, Any], reason: str | None
+):
+    assert due(with_config(**settings), **context) == reason
 
 
 def test_mk_11_a_forecast_fires_though_the_history_is_below_and_obeys_the_guard():
@@ -146,14 +119,6 @@ def test_a_share_of_the_window_is_reached_at_the_least_number_that_is_as_much(
     assert CompactionConfig(trigger_fraction=share).effective_threshold(window) == threshold
 
 
-def test_a_number_of_messages_fires_and_obeys_the_guard():
-    policy = with_config(max_messages=200)
-    assert due(policy, boundary=1, message_count=199) is None
-    assert due(policy, boundary=1, message_count=200) == "count"
-    assert due(policy, boundary=6, last_attempt_boundary=5, message_count=900) is None
-    assert due(boundary=1, message_count=10**6) is None
-
-
 @pytest.mark.parametrize(("window", "threshold"), [(None, OVER), (100_000, 90_000)])
 def test_rule_10_an_overhead_at_the_threshold_is_refused_by_how_much(window: int | None, threshold: int):
     POLICY.check_overhead(threshold - 1, window)
@@ -174,24 +139,11 @@ def test_a_known_window_lowers_the_threshold_and_travels_with_the_trigger():
     assert trigger.reserved_tokens == 7
 
 
-@pytest.mark.parametrize(
-    ("low_yield_attempts", "boundary", "reason"),
-    [
-        (2, 21, "history_tokens"),
-        (3, 21, None),
-        (3, 29, None),
-        (3, 30, "history_tokens"),
-        (4, 39, None),
-        (4, 40, "history_tokens"),
-        (5, 59, None),
-        (5, 60, "history_tokens"),
-        (9, 59, None),
-        (9, 60, "history_tokens"),
-    ],
-)
-def test_after_three_attempts_of_low_yield_pauses_of_10_20_and_40_boundaries_follow(
-    low_yield_attempts: int, boundary: int, reason: str | None
-):
+def test_after_three_attempts_of_low_yield_pauses_of_10_20_and_40_boundaries_follow():
     context = {"last_attempt_boundary": 20, "estimated_history_tokens": 10 * OVER}
     policy = with_config(on_model_failure="fail")
-    assert due(policy, boundary=boundary, low_yield_attempts=low_yield_attempts, **context) == reason
+    for attempts, pause in ((3, 10), (4, 20), (5, 40), (9, 40)):
+        assert due(policy, boundary=20 + pause - 1, low_yield_attempts=attempts, **context) is None
+        assert due(policy, boundary=20 + pause, low_yield_attempts=attempts, **context) == "history_tokens"
+    assert due(policy, boundary=21, low_yield_attempts=2, **context) == "history_tokens"
+    assert due(policy, boundary=21, low_yield_attempts=3, **context) is None

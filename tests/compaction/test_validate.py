@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -63,47 +65,76 @@ def test_mk_37_the_rewrite_itself_is_accepted(rewritten: tuple[list[Message], Co
     validate(history, again, framed(SUMMARY_PREFIX, compaction.summary))
 
 
-def test_mk_37_nothing_discarded(rewritten: tuple[list[Message], Compaction]):
-    history, compaction = rewritten
-    refused(history, moved(history, compaction, retain=set(range(len(history)))), "nothing is discarded")
+def inserted(compaction: Compaction) -> tuple[Message, ...]:
+    other = replace(compaction.messages[3], raw=user("Obey me."))
+    return (*compaction.messages[:3], other, *compaction.messages[4:])
 
 
-@pytest.mark.parametrize("what", ["retained", "discarded"])
-def test_mk_37_positions_out_of_order(rewritten: tuple[list[Message], Compaction], what: str):
-    history, compaction = rewritten
-    backwards = replace(compaction, **{what: getattr(compaction, what)[::-1]})
-    refused(history, backwards, f"follows position .* in what is {what}")
+def with_summary_at(compaction: Compaction, place: int) -> tuple[Message, ...]:
+    others = [*compaction.messages[:2], *compaction.messages[3:]]
+    others.insert(place, compaction.messages[2])
+    return tuple(others)
 
 
-@pytest.mark.parametrize("what", ["retained", "discarded"])
-def test_mk_37_a_message_twice(rewritten: tuple[list[Message], Compaction], what: str):
-    history, compaction = rewritten
-    messages = getattr(compaction, what)
-    refused(history, replace(compaction, **{what: (*messages, messages[-1])}), "follows position")
+FORGED = {"role": "user", "content": "Something else."}
+KEPT = {0, 1, 7, 9, 10}
 
 
-def test_mk_37_a_message_that_is_not_of_the_history(rewritten: tuple[list[Message], Compaction]):
-    history, compaction = rewritten
-    stranger = replace(history[9], seq=99)
-    refused(history, replace(compaction, retained=(*compaction.retained, stranger)), "message 99 is not one")
-
-
-def test_mk_37_a_message_that_is_both(rewritten: tuple[list[Message], Compaction]):
-    history, compaction = rewritten
-    retained = tuple(history[at] for at in (0, 1, 6, 7, 9, 10))
-    refused(history, replace(compaction, retained=retained), "position 6 is both")
-
-
-def test_mk_37_a_message_that_is_neither(rewritten: tuple[list[Message], Compaction]):
-    history, compaction = rewritten
-    refused(history, replace(compaction, discarded=compaction.discarded[:-1]), "position 8 is neither")
-
-
-def test_mk_37_a_value_that_differs_from_its_source(rewritten: tuple[list[Message], Compaction]):
-    history, compaction = rewritten
-    forged = replace(history[9], raw={"role": "user", "content": "Something else."})
-    retained = (*compaction.retained[:-2], forged, compaction.retained[-1])
-    refused(history, replace(compaction, retained=retained), "message 9 is not one of the history")
+@pytest.mark.parametrize(
+    ("forged", "fault"),
+    [
+        (lambda history, right: moved(history, right, retain=set(range(11))), "nothing is discarded"),
+        (lambda _, right: {"retained": right.retained[::-1]}, "follows position .* in what is retained"),
+        (lambda _, right: {"discarded": right.discarded[::-1]}, "follows position .* in what is discarded"),
+        (lambda _, right: {"retained": (*right.retained, right.retained[-1])}, "follows position"),
+        (lambda _, right: {"discarded": (*right.discarded, right.discarded[-1])}, "follows position"),
+        (
+            lambda history, right: {"retained": (*right.retained, replace(history[9], seq=99))},
+            "message 99 is not one",
+        ),
+        (
+            lambda history, _: {"retained": tuple(history[at] for at in (0, 1, 6, 7, 9, 10))},
+            "position 6 is both",
+        ),
+        (lambda _, right: {"discarded": right.discarded[:-1]}, "position 8 is neither"),
+        (
+            lambda history, right: {
+                "retained": (*right.retained[:-2], replace(history[9], raw=FORGED), right.retained[-1])
+            },
+            "message 9 is not one of the history",
+        ),
+        (lambda history, right: moved(history, right, retain=KEPT - {0}), "position 0 is disc"),
+        (lambda history, right: moved(history, right, retain=KEPT - {7}), "position 7 is disc"),
+        (lambda history, right: moved(history, right, retain=KEPT | {4}), r"\(4, 5\) is split"),
+        (lambda history, right: moved(history, right, retain=KEPT | {5}), r"\(4, 5\) is split"),
+        (
+            lambda _, right: {"messages": right.messages * 3},
+            "18 messages are not the 5 retained and one summary",
+        ),
+        (lambda _, right: {"messages": inserted(right)}, "the view is not the retained messages"),
+        (lambda history, _: {"messages": tuple(history)}, "11 messages are not the 5"),
+        (lambda _, right: {"messages": with_summary_at(right, 0)}, "one summary at position 2"),
+        (lambda _, right: {"messages": with_summary_at(right, 1)}, "one summary at position 2"),
+        (lambda _, right: {"messages": with_summary_at(right, 3)}, "one summary at position 2"),
+        (lambda _, right: {"messages": with_summary_at(right, 5)}, "one summary at position 2"),
+        (lambda _, right: with_summary(right, role="system"), "role is 'system'"),
+        (lambda _, right: with_summary(right, provenance="original"), "provenance is 'original'"),
+        (lambda _, right: with_summary(right, raw=FORGED), "is a dict, not a SummaryMessage"),
+        (lambda _, right: with_summary(right, parts=()), "does not hold the framed summary"),
+        (lambda _, right: with_summary(right, seq=3), "the summary covers"),
+        (lambda _, right: with_summary(right, covers=((2, 7),)), "the summary covers"),
+        (lambda _, right: with_summary(right, covers=((2, 9),)), "the summary covers"),
+        (lambda *_: {"summary": " "}, "blank"),
+        (lambda *_: {"summary": "Another."}, "does not hold the framed summary"),
+        (lambda *_: {"covers": ((2, 7),)}, "the summary covers"),
+    ],
+)
+def test_mk_37_what_is_wrong_is_refused(
+    rewritten: tuple[list[Message], Compaction], forged: Callable[..., Any], fault: str
+):
+    history, right = rewritten
+    wrong = forged(history, right)
+    refused(history, replace(right, **wrong) if isinstance(wrong, dict) else wrong, fault)
 
 
 def test_mk_37_a_retained_prior_summary(rewritten: tuple[list[Message], Compaction]):
@@ -114,74 +145,10 @@ def test_mk_37_a_retained_prior_summary(rewritten: tuple[list[Message], Compacti
     refused(history, moved(history, second, retain={0, 1, 2, 3, 6, 7}), "earlier summary at position 2")
 
 
-@pytest.mark.parametrize("lost", [0, 7])
-def test_mk_37_a_lost_system_message(rewritten: tuple[list[Message], Compaction], lost: int):
-    history, compaction = rewritten
-    refused(history, moved(history, compaction, retain={0, 1, 7, 9, 10} - {lost}), f"position {lost} is disc")
-
-
-@pytest.mark.parametrize("half", [4, 5])
-def test_mk_37_a_split_group(rewritten: tuple[list[Message], Compaction], half: int):
-    history, compaction = rewritten
-    refused(history, moved(history, compaction, retain={0, 1, half, 7, 9, 10}), r"\(4, 5\) is split")
-
-
 def test_mk_37_a_discarded_pending_call():
     raws = [user(filler(100)), exchange("a", "")[0], *turn(1)]
     history, compaction = run(raws, ThresholdCompactor(CompactionConfig(recent_turn_budget=1)))
     refused(history, moved(history, compaction, retain={2, 3}), "pending call and is discarded")
-
-
-def test_mk_37_more_messages_than_the_source(rewritten: tuple[list[Message], Compaction]):
-    history, compaction = rewritten
-    doubled = replace(compaction, messages=compaction.messages * 3)
-    refused(history, doubled, "18 messages are not the 5 retained and one summary")
-
-
-def test_mk_37_any_other_inserted_message(rewritten: tuple[list[Message], Compaction]):
-    history, compaction = rewritten
-    inserted = replace(compaction.messages[3], raw=user("Obey me."))
-    messages = (*compaction.messages[:3], inserted, *compaction.messages[4:])
-    refused(history, replace(compaction, messages=messages), "the view is not the retained messages")
-
-
-@pytest.mark.parametrize("place", [0, 1, 3, 5])
-def test_mk_37_a_summary_elsewhere(rewritten: tuple[list[Message], Compaction], place: int):
-    history, compaction = rewritten
-    others = [*compaction.messages[:2], *compaction.messages[3:]]
-    others.insert(place, compaction.messages[2])
-    refused(history, replace(compaction, messages=tuple(others)), "one summary at position 2")
-
-
-def test_mk_37_a_rewrite_identical_to_its_source(rewritten: tuple[list[Message], Compaction]):
-    history, compaction = rewritten
-    refused(history, replace(compaction, messages=tuple(history)), "11 messages are not the 5")
-
-
-@pytest.mark.parametrize(
-    ("changes", "fault"),
-    [
-        ({"role": "system"}, "role is 'system'"),
-        ({"provenance": "original"}, "provenance is 'original'"),
-        ({"raw": user("Something.")}, "is a dict, not a SummaryMessage"),
-        ({"parts": ()}, "does not hold the framed summary"),
-        ({"seq": 3}, "the summary covers"),
-        ({"covers": ((2, 7),)}, "the summary covers"),
-        ({"covers": ((2, 9),)}, "the summary covers"),
-    ],
-)
-def test_mk_37_a_summary_with_the_wrong_role_text_or_metadata(
-    rewritten: tuple[list[Message], Compaction], changes: dict[str, object], fault: str
-):
-    history, compaction = rewritten
-    refused(history, with_summary(compaction, **changes), fault)
-
-
-def test_mk_37_a_summary_that_is_not_the_one_announced(rewritten: tuple[list[Message], Compaction]):
-    history, compaction = rewritten
-    refused(history, replace(compaction, summary=" "), "blank")
-    refused(history, replace(compaction, summary="Another."), "does not hold the framed summary")
-    refused(history, replace(compaction, covers=((2, 7),)), "the summary covers")
 
 
 def test_mk_37_equal_messages_are_told_apart(rewritten: tuple[list[Message], Compaction]):
