@@ -154,13 +154,7 @@ class Case(ABC):
 
     @abstractmethod
     def play(
-        self,
-        session: Any,
-        script: Sequence[Reply],
-        inputs: Sequence[str],
-        *,
-        is_async: bool,
-        state: Any = None,
+        self, session: Any, script: Sequence[Reply], inputs: list[str], *, is_async: bool, state: Any = None
     ) -> Run:
         """Runs the agent once for each of *inputs*, in one conversation; its model replies by *script*."""
 

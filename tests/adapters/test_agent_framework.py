@@ -173,13 +173,7 @@ class AgentFrameworkCase(Case):
     may_change = ("copies",)
 
     def play(
-        self,
-        session: Any,
-        script: Sequence[Reply],
-        inputs: Sequence[str],
-        *,
-        is_async: bool,
-        state: Any = None,
+        self, session: Any, script: Sequence[Reply], inputs: list[str], *, is_async: bool, state: Any = None
     ) -> Run:
         run = Run()
         others: list[Any] = [] if self.change is None else [Changes(self.change)]

@@ -96,13 +96,7 @@ class AnthropicCase(Case):
     counts_usage = False
 
     def play(
-        self,
-        session: Any,
-        script: Sequence[Reply],
-        inputs: Sequence[str],
-        *,
-        is_async: bool,
-        state: Any = None,
+        self, session: Any, script: Sequence[Reply], inputs: list[str], *, is_async: bool, state: Any = None
     ) -> Run:
         run, messages = Run(), [] if state is None else list(state)
         if is_async:

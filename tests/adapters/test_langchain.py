@@ -177,13 +177,7 @@ class LangChainCase(Case):
         )
 
     def play(
-        self,
-        session: Any,
-        script: Sequence[Reply],
-        inputs: Sequence[str],
-        *,
-        is_async: bool,
-        state: Any = None,
+        self, session: Any, script: Sequence[Reply], inputs: list[str], *, is_async: bool, state: Any = None
     ) -> Run:
         run, saver = Run(), InMemorySaver() if state is None else state
         before = saver if isinstance(saver, list) else []

@@ -97,7 +97,6 @@ def test_a_put_and_a_get_read_their_own_row_alone(
     assert read == []
     store.put(("notes",), "7", {"n": 7_000})
     item = store.get(("notes",), "7")
-    assert item is not None
     assert item.value == {"n": 7_000}
     store.delete(("notes",), "7")
     assert store.get(("notes",), "7") is None
@@ -111,7 +110,6 @@ def test_what_two_processes_put_at_once_is_one_item_after_the_next_put(store: Si
     session, (row,) = 'langgraph:["a"]', store._store.facts('langgraph:["a"]')
     store._store.put_facts(session, [(None, "k", row[2], row[4].replace("1", "2"))])
     for found in (store.get(("a",), "k"), *store.search(("a",))):
-        assert found is not None
         assert found.value == {"n": 2}
     store.put(("a",), "k", {"n": 3})
     store.delete(("a",), "k")
@@ -156,7 +154,6 @@ with siltstone.MemoryStore.open(sys.argv[1]) as kept:
         command = [sys.executable, "-c", source, str(tmp_path)]
         assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == "1\n"
         item = store.get(("a",), "k")
-        assert item is not None
         assert item.value == {"n": 2}
         assert item.updated_at >= item.created_at
         assert store._store.stats().entries == 0  # items are no entries of a conversation
@@ -166,7 +163,6 @@ def test_it_is_async_as_well(store: SiltstoneStore) -> None:
     async def main() -> None:
         await store.aput(("a",), "k", {"n": 1})
         item = await store.aget(("a",), "k")
-        assert item is not None
         assert item.value == {"n": 1}
         await store.adelete(("a",), "k")
         assert await store.aget(("a",), "k") is None

@@ -75,13 +75,7 @@ class OpenAICase(Case):
     counts_usage = False
 
     def play(
-        self,
-        session: Any,
-        script: Sequence[Reply],
-        inputs: Sequence[str],
-        *,
-        is_async: bool,
-        state: Any = None,
+        self, session: Any, script: Sequence[Reply], inputs: list[str], *, is_async: bool, state: Any = None
     ) -> Run:
         run, messages = Run(), _begun(state)
         if is_async:

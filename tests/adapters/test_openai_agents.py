@@ -132,13 +132,7 @@ class AgentsCase(Case):
         )
 
     def play(
-        self,
-        session: Any,
-        script: Sequence[Reply],
-        inputs: Sequence[str],
-        *,
-        is_async: bool,
-        state: Any = None,
+        self, session: Any, script: Sequence[Reply], inputs: list[str], *, is_async: bool, state: Any = None
     ) -> Run:
         run, memory = Run(), SiltstoneSession(session) if state is None else state
         model = Scripted(steps(script, session.log()), run)

@@ -136,7 +136,7 @@ class PydanticAICase(contract.Case):
         self,
         session: Any,
         script: Sequence[contract.Reply],
-        inputs: Sequence[str],
+        inputs: list[str],
         *,
         is_async: bool,
         state: Any = None,

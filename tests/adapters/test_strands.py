@@ -121,7 +121,7 @@ class StrandsCase(contract.Case):
         self,
         session: Any,
         script: Sequence[contract.Reply],
-        inputs: Sequence[str],
+        inputs: list[str],
         *,
         is_async: bool,
         state: Any = None,
