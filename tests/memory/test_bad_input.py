@@ -23,86 +23,49 @@ def everything(path: Path) -> dict[str, bytes | None]:
     }
 
 
-def a_file_in_place_of_the_store(path: Path) -> Path:
-    (path / "store").write_text("hello")
-    return path / "store"
+TEXT = b"This is not a database, and long enough to be looked at. " * 100
 
 
-def a_file_in_place_of_the_folder(path: Path) -> Path:
-    (path / "memory").write_text("hello")
-    return path
+def place(path: Path) -> Path:
+    """Where the database of a store at *path* would be, in its folder."""
+    database(path).parent.mkdir(parents=True)
+    return database(path)
 
 
-def a_directory_in_place_of_the_file(path: Path) -> Path:
-    database(path).mkdir(parents=True)
-    return path
-
-
-def a_text_in_place_of_the_database(path: Path) -> Path:
-    (path / "memory").mkdir()
-    database(path).write_text("This is not a database, and long enough to be looked at. " * 100)
-    return path
-
-
-def a_short_text_in_place_of_the_database(path: Path) -> Path:
-    (path / "memory").mkdir()
-    database(path).write_text("hello")
-    return path
-
-
-def zeros_in_place_of_the_database(path: Path) -> Path:
-    (path / "memory").mkdir()
-    database(path).write_bytes(bytes(8_192))
-    return path
-
-
-def the_database_of_another_program(path: Path) -> Path:
-    (path / "memory").mkdir()
-    connection = sqlite3.connect(database(path))  # not a store, and closed before the store looks at it
+def of_another_program(path: Path) -> None:
+    connection = sqlite3.connect(path)  # not a store, and closed before the store looks at it
     connection.execute("CREATE TABLE note (text)")
     connection.commit()
     connection.close()
-    return path
 
 
-def a_store_with_a_table_too_many(path: Path) -> Path:
+def changed(path: Path, statement: str) -> None:
+    """A store on which *statement* was run."""
     MemoryStore.open(path).close()
-    sql(path, "CREATE TABLE note (text)")
-    return path
-
-
-def a_store_with_a_column_less(path: Path) -> Path:
-    MemoryStore.open(path).close()
-    sql(path, "ALTER TABLE entry DROP COLUMN kind")
-    return path
-
-
-def a_store_of_another_application(path: Path) -> Path:
-    MemoryStore.open(path).close()
-    sql(path, "PRAGMA application_id = 7")
-    return path
+    sql(path, statement)
 
 
 @pytest.mark.parametrize(
     "make",
     [
-        a_file_in_place_of_the_store,
-        a_file_in_place_of_the_folder,
-        a_directory_in_place_of_the_file,
-        a_text_in_place_of_the_database,
-        a_short_text_in_place_of_the_database,
-        zeros_in_place_of_the_database,
-        the_database_of_another_program,
-        a_store_with_a_table_too_many,
-        a_store_with_a_column_less,
-        a_store_of_another_application,
+        pytest.param(lambda path: path.mkdir() or (path / "memory").write_bytes(TEXT), id="a file as folder"),
+        pytest.param(lambda path: place(path).mkdir(), id="a directory for the file"),
+        pytest.param(lambda path: place(path).write_bytes(TEXT), id="a text"),
+        pytest.param(lambda path: place(path).write_text("hello"), id="a short text"),
+        pytest.param(lambda path: place(path).write_bytes(bytes(8_192)), id="zeros"),
+        pytest.param(lambda path: of_another_program(place(path)), id="another program's"),
+        pytest.param(lambda path: changed(path, "CREATE TABLE note (text)"), id="a table too many"),
+        pytest.param(lambda path: changed(path, "ALTER TABLE entry DROP COLUMN kind"), id="a column less"),
+        pytest.param(lambda path: changed(path, "PRAGMA application_id = 7"), id="another application"),
+        pytest.param(lambda path: path.write_text("hello"), id="a file for the store"),
     ],
 )
 @pytest.mark.parametrize("read_only", [False, True])
 def test_what_is_not_a_store_is_named_and_left_alone(
-    tmp_path: Path, make: Callable[[Path], Path], read_only: bool
+    tmp_path: Path, make: Callable[[Path], object], read_only: bool
 ) -> None:
-    path = make(tmp_path)
+    path = tmp_path / "store"
+    make(path)
     before = everything(tmp_path)
     with pytest.raises(StoreOpenError) as caught:
         MemoryStore.open(path, read_only=read_only)

@@ -131,7 +131,6 @@ def test_entries_without_vectors_count_as_the_mean_and_are_found_by_their_words(
         entry_id: pytest.approx(hit.score, abs=1e-15) for entry_id, hit in hits.items()
     }
     explain = hits[last[0] or 0].explain
-    assert explain is not None
     assert (explain["cosine"], explain["z"]["dense"]) == (None, 0.0)
     assert [term["term"] for term in explain["terms"]] == ["silt"]
 
@@ -146,7 +145,6 @@ def test_a_fused_hit_explains_both_sides(tmp_path: Path) -> None:
         assert said
         for hit in hits:
             explain = hit.explain
-            assert explain is not None
             weights, z = explain["weights"], explain["z"]
             assert weights["lexical"] + weights["dense"] == pytest.approx(1.0)
             own = weights["lexical"] * explain["lexical"] + weights["dense"] * explain["cosine"]

@@ -64,7 +64,6 @@ def test_a_score_is_one_less_half_the_distance(tmp_path: Path) -> None:
         distance = 1 - 2 / 5**0.5  # (2, 1) and (1, 0)
         assert [hit.score for hit in hits] == [pytest.approx(1 - distance / 2, abs=1e-12)]
         explained = hits[0].explain
-        assert explained is not None
         assert explained["distance"] == pytest.approx(distance, abs=1e-12)
         assert explained["cosine"] == pytest.approx(1 - distance, abs=1e-12)
 

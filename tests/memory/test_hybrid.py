@@ -61,7 +61,6 @@ def test_a_hybrid_hit_explains_both_sides_and_its_age(tmp_path: Path) -> None:
         )
         (hit,) = store.search("a", "silt", explain=True, now=NOW)
     explain = hit.explain
-    assert explain is not None
     assert explain["cosine"] == pytest.approx(1 / 3**0.5)
     assert explain["bm25"] == 1.0
     assert sum(term["score"] for term in explain["terms"]) == pytest.approx(explain["bm25"])

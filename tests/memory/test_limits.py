@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import pytest
 from hypothesis import given, strategies as st
@@ -203,9 +203,8 @@ def test_a_branch_keeps_to_the_limits(opened: Open, tmp_path: Path) -> None:
 def test_a_session_whose_message_is_longer_than_an_entry_is_compacted(tmp_path: Path) -> None:
     with MemoryStore.open(tmp_path, limits=Limits(text_bytes=1_000)) as store:
         policy = ThresholdCompactor(CompactionConfig(recent_turn_budget=1))
-        with Session.open(
-            None, "a", policy=policy, model=ExtractiveModel(), context_window=200_000, memory=store
-        ) as session:
+        options: dict[str, Any] = {"policy": policy, "model": ExtractiveModel(), "memory": store}
+        with Session.open(None, "a", context_window=200_000, **options) as session:
             long = "the river is slow. " * 200 + "silt settles."
             for text in (long, "and clay?", "later"):
                 session.append({"role": "user", "content": text})
@@ -219,16 +218,10 @@ def test_a_session_whose_message_is_longer_than_an_entry_is_compacted(tmp_path: 
 
 
 def test_a_session_that_is_handed_a_message_over_the_limit_stays_as_it_was(tmp_path: Path) -> None:
+    options: dict[str, Any] = {"policy": ThresholdCompactor(), "model": ExtractiveModel()}
     with (
         MemoryStore.open(tmp_path, limits=Limits(message_bytes=200)) as store,
-        Session.open(
-            None,
-            "a",
-            policy=ThresholdCompactor(),
-            model=ExtractiveModel(),
-            context_window=9_000,
-            memory=store,
-        ) as session,
+        Session.open(None, "a", context_window=9_000, memory=store, **options) as session,
     ):
         session.append({"role": "user", "content": "silt"})
         before = session.history()
@@ -243,14 +236,8 @@ def test_what_a_hook_injects_over_the_limit_is_lost_and_the_compaction_stands(tm
     with MemoryStore.open(tmp_path, limits=Limits(message_bytes=200)) as store:
         policy = ThresholdCompactor(CompactionConfig(recent_turn_budget=1))
         long = {"role": "user", "content": "x" * 300}
-        with Session.open(
-            None,
-            "a",
-            policy=policy,
-            model=ExtractiveModel(),
-            memory=store,
-            on_after_compact=lambda told: [long],
-        ) as session:
+        options: dict[str, Any] = {"policy": policy, "model": ExtractiveModel(), "memory": store}
+        with Session.open(None, "a", on_after_compact=lambda told: [long], **options) as session:
             for n in range(20):
                 session.append({"role": "user", "content": f"question {n} about silt, " + "and " * 25})
                 session.append({"role": "assistant", "content": f"answer {n}, " + "so " * 35})

@@ -19,7 +19,6 @@ from siltstone.errors import (
     StoreError,
 )
 from siltstone.memory import Entry, Store
-from siltstone.memory.limits import MAX_QUERY_BYTES, MAX_TEXT_BYTES
 from storing import compaction, entries, message
 from summary_log import summary_log
 
@@ -40,24 +39,6 @@ def test_an_unknown_ranker_is_refused(store: Store) -> None:
     with pytest.raises(ConfigError, match="ranker must be") as caught:
         store.search("a", "silt", ranker="densest")  # type: ignore[arg-type]
     assert caught.value.value == "densest"  # type: ignore[attr-defined]
-
-
-def test_a_query_over_the_limit_is_refused_with_both_numbers(store: Store) -> None:
-    store.index("a", entries("silt"))
-    assert len(store.search("a", "silt ".ljust(MAX_QUERY_BYTES))) == 1
-    with pytest.raises(InvalidEntryError, match=f"{MAX_QUERY_BYTES} bytes, got {MAX_QUERY_BYTES + 1} bytes"):
-        store.search("a", "s" * (MAX_QUERY_BYTES + 1))
-    with pytest.raises(InvalidEntryError):
-        store.search("a", "é" * (MAX_QUERY_BYTES // 2) + "s")
-
-
-def test_a_text_over_the_limit_refuses_the_whole_batch(store: Store) -> None:
-    with pytest.raises(InvalidEntryError, match=f"{MAX_TEXT_BYTES} bytes, got {MAX_TEXT_BYTES + 1} bytes"):
-        store.index("a", [Entry("silt"), Entry("x" * (MAX_TEXT_BYTES + 1))])
-    assert store.search("a", "silt") == []
-    assert store.stats().entries == 0
-    (entry_id,) = store.index("a", [Entry("x" * MAX_TEXT_BYTES)]).entry_ids
-    assert entry_id is not None
 
 
 @pytest.mark.parametrize("wrong", ["", "x" * 1025, "é" * 513, "a\ud800", "\udc00"])

@@ -285,7 +285,6 @@ def test_after_kill_9_the_store_is_where_it_was_acknowledged_to_be_or_one_step_o
             if "begins" in word:
                 step = word["begins"]
                 continue
-            assert step is not None
             assert step["number"] == word["did"]
             state = state.after(step)
             done[step["does"]] += 1
