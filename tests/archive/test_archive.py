@@ -194,7 +194,6 @@ def test_oc_29_of_a_truncated_file_the_whole_entries_are_kept(tmp_path: Path) ->
     for end in range(16, len(data) + 1):
         path.write_bytes(data[:end])
         read = read_vectors(path)
-        assert read is not None
         assert list(read.by_id) == ["a", "b", "c"][: (end - 16) // 7]
 
 

@@ -83,7 +83,6 @@ def test_oc_30_what_is_new_is_found_by_its_vector_in_the_same_session(tmp_path: 
     archive.add("s", said("redeploying the deployment"))  # no word in common: the 3-grams are
     assert contents(archive.search("deployments", min_score=0.2, now=NOW)) == ["redeploying the deployment"]
     vectors = read_vectors(tmp_path / "vectors.bin")
-    assert vectors is not None
     assert len(vectors.by_id) == 2
 
 
@@ -139,7 +138,6 @@ def test_oc_61_where_an_embedder_fails_the_hashed_vector_is_kept(tmp_path: Path)
     archive = ContextArchive(tmp_path, embed=fails, dimension=16)
     archive.add("s", said("redis cache"))
     vectors = read_vectors(tmp_path / "vectors.bin")
-    assert vectors is not None
     (values,) = vectors.by_id.values()
     assert list(values) == pytest.approx(hash_vector("redis cache", 16), abs=1e-6)
     assert contents(archive.search("redis", min_score=0.0, now=NOW)) == ["redis cache"]
@@ -182,7 +180,6 @@ def test_what_leaves_the_archive_leaves_vectors_of_another_kind_too(tmp_path: Pa
     archive = ContextArchive(tmp_path, dimension=384)
     archive.replace("s", archive.timeline("s")[:1])
     vectors = read_vectors(tmp_path / "vectors.bin")
-    assert vectors is not None
     assert (vectors.dimension, list(vectors.by_id)) == (16, [archive.timeline("s")[0].id])
 
 
@@ -192,7 +189,6 @@ def test_oc_22_oc_28_the_oldest_and_the_too_old_leave_with_their_vectors(tmp_pat
     assert archive.evict(NOW) == 1
     assert [each.content for each in ContextArchive(tmp_path).timeline()] == ["just so"]
     vectors = read_vectors(tmp_path / "vectors.bin")
-    assert vectors is not None
     assert len(vectors.by_id) == 1
 
 

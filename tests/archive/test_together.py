@@ -49,7 +49,6 @@ def test_no_line_of_another_process_is_lost_by_a_rewrite(tmp_path: Path) -> None
     expected = {f"{name} {n}" for name in ("a", "b", "c") for n in range(25)}
     assert on_disk(tmp_path) == expected
     found = read_vectors(tmp_path / "vectors.bin")
-    assert found is not None
     assert len(found.by_id) == len(expected)
 
 
@@ -163,7 +162,6 @@ def test_what_could_not_be_removed_is_removed_by_the_next_call(
     archive.replace("s", kept)
     assert on_disk(tmp_path) == {"silt"}
     found = read_vectors(tmp_path / "vectors.bin")
-    assert found is not None
     assert list(found.by_id) == [kept[0].id]
 
 
@@ -189,7 +187,6 @@ def test_vectors_of_what_left_because_there_was_too_much_leave_too(tmp_path: Pat
     for n in range(150):
         archive.add("s", said(f"text {n}", start=NOW + n))
     found = read_vectors(tmp_path / "vectors.bin")
-    assert found is not None
     assert len(found.by_id) <= 2 * 10 + 65
     assert {each.id for each in archive.timeline()} <= found.by_id.keys()
 

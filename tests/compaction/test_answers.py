@@ -11,7 +11,6 @@ import pytest
 from compacting import long, policy
 from siltstone import compact
 from siltstone.compaction.prompts import PROMPT, judged
-from siltstone.engine import Compacted
 from siltstone.llm import Completion, CompletionRequest, UsageRecord
 from siltstone.models import ExtractiveModel
 from siltstone.testing import ScriptedModel
@@ -131,7 +130,6 @@ def test_the_extractive_model_is_not_judged():
     usage = UsageRecord("extractive")
     assert judged(Completion("ok", usage), REQUEST).text == "ok"
     outcome = compact(long(3), policy(), model=ExtractiveModel())
-    assert isinstance(outcome, Compacted)
     assert not outcome.degraded
 
 
@@ -141,10 +139,8 @@ def test_the_extractive_model_is_not_judged():
 def test_the_next_model_is_asked_and_then_the_extractive_one(answer: str | Completion):
     models = ScriptedModel([answer]), ScriptedModel([GOOD])
     outcome = compact(long(3), policy(), model=models)
-    assert isinstance(outcome, Compacted)
     assert (outcome.summary, outcome.degraded) == (GOOD, False)
     assert len(models[0].requests) == 1, "the same question gives the same answer"
     alone = compact(long(3), policy(), model=ScriptedModel([answer]))
-    assert isinstance(alone, Compacted)
     assert alone.degraded
     assert alone.summary == compact(long(3), policy(), model=ExtractiveModel()).summary  # type: ignore[union-attr]

@@ -182,7 +182,6 @@ def test_a_step_is_due_from_half_of_the_window_on():
     context = CompactionContext(0, estimated_history_tokens=400, reserved_tokens=99, context_window=1_000)
     assert policy.should_compact(context) is None
     due = policy.should_compact(replace(context, reserved_tokens=100))
-    assert due is not None
     assert (due.tokens, due.threshold, due.action) == (500, 500, "clear-tool-results")
     unknown = replace(context, context_window=None)
     assert policy.should_compact(unknown) is None

@@ -53,7 +53,6 @@ def assert_contiguous(session: Play) -> None:
         assert (each.first, each.last, each.start) == (number, number, ends)
         ends = each.end
     state = ChronicleState.read(session.state)
-    assert state is not None
     assert state.end == ends
     assert session.stands_for() == list(range(len(session.log)))
 
@@ -241,11 +240,9 @@ def test_the_window_is_short_before_the_first_tier(tokens: int, action: str):
     context = replace(session.context(), next_seq=10, turn_start=8, estimated_history_tokens=0)
     assert policy.should_compact(context) is None
     trigger = policy.should_compact(replace(context, estimated_history_tokens=tokens))
-    assert trigger is not None
     assert trigger.action == action
     short = replace(context, estimated_history_tokens=2_600, settled_tokens=0)
     trigger = policy.should_compact(short)
-    assert trigger is not None
     assert (trigger.action, trigger.threshold) == ("pressure", 2_600)
     trigger = policy.should_compact(replace(short, estimated_history_tokens=2_599))
     assert trigger is None, "the turn in flight has all of it"
@@ -258,7 +255,6 @@ def test_the_interval_counts_messages_and_tokens_of_turns_that_are_over():
         session.context(), next_seq=40, turn_start=40, estimated_history_tokens=400, settled_tokens=400
     )
     trigger = policy.should_compact(due)
-    assert trigger is not None
     assert trigger.action == "interval"
     assert policy.should_compact(replace(due, next_seq=39, turn_start=39)) is None
     assert policy.should_compact(replace(due, turn_start=19)) is None, "most of it is in flight"
@@ -294,8 +290,7 @@ def test_an_emergency_leaves_two_messages_alone(count: int):
     session = play()
     session.append(*turns(1)[:count])
     outcome = session.compact(Trigger("fraction", "emergency", context_window=WINDOW))
-    assert isinstance(outcome, Skipped)
-    assert outcome.reason == "too_few"
+    assert (type(outcome), outcome.reason) == (Skipped, "too_few")
 
 
 def test_the_view_keeps_its_budget_and_says_what_is_not_shown():
@@ -375,7 +370,6 @@ def test_where_the_state_is_gone_the_view_says_the_same():
     session.compact()
     after = ChronicleState.read(session.state)
     assert before is not None
-    assert after is not None
     assert after.number == count + 1
     assert [(each.start, each.end) for each in after.open[:count]] == [
         (each.start, each.end) for each in before.open

@@ -140,7 +140,6 @@ def test_it_is_due_at_every_boundary_and_makes_nothing_else_due():
         siltstone.ClearToolResults(), siltstone.CompressToolOutput(), siltstone.ThresholdCompactor()
     )
     trigger = chain.should_compact(context)
-    assert trigger is not None
     assert trigger.action == "compress"
     raws = [user("Go."), *call("a", CODE), assistant("Seen."), *call("b", ROWS)]
     trigger = Trigger(
@@ -151,7 +150,6 @@ def test_it_is_due_at_every_boundary_and_makes_nothing_else_due():
     assert [each.message.seq for each in result.substitutes] == [5]
     full = CompactionContext(9, estimated_history_tokens=990, context_window=1_000)
     due = chain.should_compact(full)
-    assert due is not None
     assert due.action != "compress"
 
 

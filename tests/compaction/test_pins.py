@@ -92,6 +92,5 @@ class Careless(Compactor):
 def test_a_policy_that_discards_a_pin_is_refused_by_the_engine():
     careless: Compactor = Careless()
     result = llm.run(attempt(careless, read_history(turn(0)), pinning(1)), None)
-    assert isinstance(result, Failed)
-    assert result.reason == "rewrite_invalid"
+    assert (type(result), result.reason) == (Failed, "rewrite_invalid")
     assert "message 1 is pinned" in result.message

@@ -292,7 +292,6 @@ def test_oc_16_what_is_trimmed_is_handed_over_as_discarded():
     session = Play(SmartTrim(), window=16_000)
     outcomes = session.add(*talk(200, words=60))
     first = outcomes[0]
-    assert isinstance(first, Compacted)
     assert first.discarded
     assert first.summary == ""
     assert first.summaries == ()
@@ -353,7 +352,6 @@ def test_a_trim_is_due_above_the_safe_limit_with_what_is_sent_beside_the_history
     beside = replace(context, estimated_history_tokens=10_000, reserved_tokens=400)
     assert policy.should_compact(beside) is None
     due = policy.should_compact(replace(beside, reserved_tokens=401))
-    assert due is not None
     assert (due.tokens, due.threshold, due.reserved_tokens) == (10_401, 10_400, 401)
 
 
@@ -461,5 +459,4 @@ def test_without_a_window_there_is_nothing_to_measure_by():
     session.append(*talk(50))
     assert session.boundary() is None
     outcome = session.compact(Trigger("manual"))
-    assert isinstance(outcome, Skipped)
-    assert outcome.reason == "no_context_window"
+    assert (type(outcome), outcome.reason) == (Skipped, "no_context_window")

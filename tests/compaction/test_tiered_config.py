@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import example, given, strategies as st
 
 from compacting import assistant, exchange, user
 from siltstone import ConfigError, TieredCompactor, TieredConfig, estimate_tokens
@@ -28,26 +28,12 @@ def tier(tokens: int, window: int | None = 128_000, reserved: int = 0, **setting
     return None if trigger is None else trigger.action
 
 
-@pytest.mark.parametrize(
-    ("tokens", "expected"),
-    [
-        (0, None),
-        (102_399, None),
-        (102_400, "background"),
-        (108_799, "background"),
-        (108_800, "aggressive"),
-        (121_599, "aggressive"),
-        (121_600, "emergency"),
-        (500_000, "emergency"),
-    ],
-)
-def test_sb_01_each_tier_is_due_at_its_share_and_the_highest_wins(tokens: int, expected: str | None):
-    assert tier(tokens) == expected
-
-
-def test_sb_01_what_is_sent_beside_the_messages_counts():
-    assert tier(102_000, reserved=399) is None
-    assert tier(102_000, reserved=400) == "background"
+def test_sb_01_each_tier_is_due_at_its_share_the_highest_wins_and_what_is_sent_beside_counts():
+    ends = [("background", 102_400), ("aggressive", 108_800), ("emergency", 121_600)]
+    for (name, at), before in zip(ends, [None, "background", "aggressive"], strict=True):
+        assert (tier(at - 1), tier(at)) == (before, name)
+        assert (tier(at - 400, reserved=399), tier(at - 400, reserved=400)) == (before, name)
+    assert (tier(0), tier(500_000)) == (None, "emergency")
 
 
 @given(st.integers(1, 1_000_000), st.integers(1, 1_000))
@@ -63,7 +49,6 @@ def test_the_forecast_of_the_provider_counts_where_it_is_more():
         3, estimated_history_tokens=10, context_window=1_000, reserved_tokens=5, forecast_tokens=860
     )
     trigger = TieredCompactor().should_compact(context)
-    assert trigger is not None
     assert (trigger.action, trigger.tokens, trigger.threshold) == ("aggressive", 860, 850)
 
 
@@ -72,7 +57,6 @@ def test_a_window_that_nobody_names_is_a_guess_and_is_logged_once(caplog: pytest
     for _ in range(2):
         context = CompactionContext(3, estimated_history_tokens=160_000)
         trigger = policy.should_compact(context)
-        assert trigger is not None
         assert trigger.action == "background"
     assert [str(FALLBACK_WINDOW) in record.getMessage() for record in caplog.records] == [True]
 
@@ -191,43 +175,25 @@ def plain(count: int) -> list[Any]:
     return [user(f"Message {n}") for n in range(count)]
 
 
-@pytest.mark.parametrize(
-    ("count", "fraction", "expected"),
-    [
-        (10, 0.3, 3),
-        (11, 0.3, 3),
-        (10, 0.5, 5),
-        (11, 0.5, 5),
-        (3, 0.3, 1),
-        (3, 0.5, 1),
-        (4, 0.75, 2),
-        (2, 0.5, 0),
-    ],
-)
-def test_sb_03_fractions_are_rounded_down_with_one_at_least_and_two_that_stay(
-    count: int, fraction: float, expected: int
-):
-    assert cut(plain(count), fraction, 2) == expected
-
-
 LONG = read_history([message for _ in range(500) for message in (user("a"), assistant("b"))])
 
 
 @given(st.integers(3, len(LONG)))
-def test_sb_03_fractions_are_those_of_whole_numbers(count: int):
-    assert aligned_cut(LONG[:count], 0.3, 2) == min(max(1, count * 3 // 10), count - 2)
-    assert aligned_cut(LONG[:count], 0.7, 2) == min(max(1, count * 7 // 10), count - 2)
+@example(3)
+@example(4)
+@example(11)
+def test_sb_03_fractions_are_those_of_whole_numbers_with_one_at_least_and_two_that_stay(count: int):
+    for part in (30, 50, 70, 75):
+        assert aligned_cut(LONG[:count], part / 100, 2) == min(max(1, count * part // 100), count - 2)
+    assert aligned_cut(LONG[:2], 0.5, 2) == 0
 
 
-def test_sb_05_a_cut_moves_on_to_the_end_of_a_pair():
-    history = [user("Go"), *(raw for n in range(10) for raw in exchange(f"c{n}", "done"))]
-    assert cut(history, 0.5, 2) == 11
-
-
-def test_sb_06_two_pairs():
-    history = [raw for n in range(2) for raw in exchange(f"c{n}", "done")]
-    assert cut(history, 0.5, 2) == 2
-    assert cut(history, 0.75, 1) == 0
+def test_sb_05_06_a_cut_moves_on_to_the_end_of_a_pair():
+    pairs = [raw for n in range(10) for raw in exchange(f"c{n}", "done")]
+    assert cut([user("Go"), *pairs], 0.5, 2) == 11
+    assert (cut(pairs[:4], 0.5, 2), cut(pairs[:4], 0.75, 1)) == (2, 0)
+    answers = [user("a"), assistant("b"), user("c"), assistant("d")]
+    assert cut(answers, 0.5, 2) == 2, "an answer alone is no group"
 
 
 def test_sb_07_results_that_belong_to_an_early_call_leave_no_cut():
@@ -258,7 +224,3 @@ def test_no_cut_parts_a_group_or_takes_a_pending_call(dialect: str, data: st.Dat
     for group in groups(history) if place else ():
         assert not group.positions[0] < place <= group.positions[-1]
         assert not (group.pending and group.positions[0] < place)
-
-
-def test_an_answer_alone_is_no_group():
-    assert cut([user("a"), assistant("b"), user("c"), assistant("d")], 0.5, 2) == 2

@@ -95,7 +95,6 @@ def test_mk_11_a_forecast_fires_though_the_history_is_below_and_obeys_the_guard(
     assert due(boundary=1, **below, forecast_tokens=OVER) == "forecast"
     assert due(boundary=6, last_compaction_boundary=5, **below, forecast_tokens=10 * OVER) is None
     trigger = POLICY.should_compact(CompactionContext(1, forecast_tokens=OVER + 7))
-    assert trigger is not None
     assert trigger.tokens == OVER + 7
 
 
@@ -134,7 +133,6 @@ def test_a_known_window_lowers_the_threshold_and_travels_with_the_trigger():
         boundary=3, estimated_history_tokens=18_000, reserved_tokens=7, context_window=20_000
     )
     trigger = POLICY.should_compact(context)
-    assert trigger is not None
     assert (trigger.tokens, trigger.threshold, trigger.context_window) == (18_007, 18_000, 20_000)
     assert trigger.reserved_tokens == 7
 

@@ -37,25 +37,16 @@ def texts(session: Play) -> list[str]:
     return [unmarked(message.text).partition("\n\n")[2] for message in session.summaries()]
 
 
-def test_wf_01_both_windows_fill_before_the_first_run():
-    session = play()
-    session.add(*said(128))
-    assert session.runs == []
-    session.add(*said(1, 128))
-    assert session.runs == [129]
-
-
-def test_wf_02_then_every_64_from_the_size_at_the_start():
-    session = play()
-    session.add(*said(330))
-    assert session.runs == [129, 193, 257, 321]
-
-
 @pytest.mark.parametrize(
-    ("immediate", "recent", "runs"), [(24, 24, [49, 73, 97]), (1, 1, [3, 4, 5]), (5, 3, [9, 12, 15])]
+    ("windows", "runs"),
+    [((64, 64), [129, 193, 257, 321]), ((24, 24), [49, 73, 97]), ((1, 1), [3, 4, 5]), ((5, 3), [9, 12, 15])],
 )
-def test_wf_03_any_windows(immediate: int, recent: int, runs: list[int]):
-    session = play(immediate_window=immediate, recent_window=recent)
+def test_wf_01_02_03_both_windows_fill_before_the_first_run_and_the_next_come_at_steps(
+    windows: tuple[int, int], runs: list[int]
+):
+    documented = WaterfallConfig.documented()
+    assert (documented.immediate_window, documented.recent_window) == (64, 64)
+    session = play(immediate_window=windows[0], recent_window=windows[1])
     session.add(*said(runs[-1]))
     assert session.runs == runs
 
@@ -141,8 +132,7 @@ def test_wf_11_a_blank_answer_keeps_the_old_values_and_the_schedule(answer: str,
     session.add(*said(192))
     before, view = session.state, shown(session.view)
     (outcome,) = session.add(*said(1, 192))
-    assert isinstance(outcome, Failed)
-    assert outcome.reason == "empty_summary"
+    assert (type(outcome), outcome.reason) == (Failed, "empty_summary")
     assert session.state is before
     assert shown(session.view) == [*view, "192"]
     assert texts(session) == ["first"]
@@ -159,8 +149,7 @@ def test_wf_12_an_error_or_a_timeout_is_told_and_tried_again_16_entries_later(er
 
     session = play(model)
     (outcome,) = session.add(*said(129))
-    assert isinstance(outcome, Failed)
-    assert outcome.reason == "llm_failed"
+    assert (type(outcome), outcome.reason) == (Failed, "llm_failed")
     assert len(session.requests) == 3, "three attempts"
     assert session.state is None
     broken[0] = False
@@ -173,8 +162,7 @@ def test_wf_12_an_error_or_a_timeout_is_told_and_tried_again_16_entries_later(er
 def test_wf_13_no_summariser_is_a_skip_that_says_so():
     session = Play(WaterfallCompactor(), has_model=False)
     (outcome,) = session.add(*said(129))
-    assert isinstance(outcome, Skipped)
-    assert outcome.reason == "no_model"
+    assert (type(outcome), outcome.reason) == (Skipped, "no_model")
     assert session.state is None
     assert shown(session.view) == [str(n) for n in range(129)]
 
@@ -183,8 +171,7 @@ def test_wf_14_a_forced_run_refuses_up_to_the_immediate_window_with_the_numbers(
     session = play()
     session.add(*said(64))
     refused = session.compact()
-    assert isinstance(refused, Skipped)
-    assert refused.reason == "too_few"
+    assert (type(refused), refused.reason) == (Skipped, "too_few")
     assert "have 64" in refused.message
     assert "more than 64" in refused.message
     session.add(*said(1, 64))
@@ -286,8 +273,7 @@ def test_wf_22_a_forced_run_right_after_a_run_finds_nothing_new_and_says_so():
     session = play()
     session.add(*said(129))
     outcome = session.compact()
-    assert isinstance(outcome, Skipped)
-    assert outcome.reason == "nothing_to_discard"
+    assert (type(outcome), outcome.reason) == (Skipped, "nothing_to_discard")
     assert "no new entries" in outcome.message
     assert len(session.requests) == 1
 

@@ -127,7 +127,6 @@ def test_abstention_compares_own_questions_with_nameless_ones_of_others() -> Non
     # own: 0.9, 0.5, 0.4; foreign: "fourth" to one (0.4), "first of" to other (0.45), "second" to other (0.5).
     # 0.9 beats 3; 0.5 beats 2 and ties once; 0.4 ties once: (3 + 2.5 + 0.5) / 9
     # nameless own: "first of" 0.45, "second" 0.5, "fourth" 0.4: (1.5 + 2.5 + 0.5) / 9
-    assert abstention is not None
     assert abstention.auc == pytest.approx(6 / 9)
     assert abstention.auc_nameless == pytest.approx(4.5 / 9)
     assert (abstention.off_topic, abstention.silent, abstention.silent_off_topic) == (3, 0, 0)
@@ -137,7 +136,6 @@ def test_a_question_without_hits_is_below_any_with() -> None:
     hits = {"second": [Hit("c", -3.0)]}
     abstention = evaluate(scripted(hits)[1], TWO).abstention
     # own: -3, none, none; foreign: none, none, -3: 2 wins, 1 tie, then 2 * (2 ties): (2 + 0.5 + 2) / 9
-    assert abstention is not None
     assert abstention.auc == pytest.approx(4.5 / 9)
     assert abstention.silent == pytest.approx(2 / 3)
     assert abstention.silent_off_topic == pytest.approx(2 / 3)

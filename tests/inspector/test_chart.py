@@ -35,7 +35,6 @@ def corners(points: str) -> list[tuple[float, float]]:
 def test_the_threshold_is_a_line_that_steps_where_it_changed() -> None:
     marks = [mark(1, 200, 3_100), mark(2, 400, 3_100), mark(3, 500), mark(4, 700, 2_100)]
     drawn = chart(WHOLE, marks, None)
-    assert drawn is not None
     (a, b, c, d) = corners(drawn.threshold)
     assert [a[0], b[0], c[0], d[0]] == [0, 40, 40, 100]
     assert a[1] == b[1] < c[1] == d[1], "downwards is less"
@@ -56,7 +55,6 @@ def test_the_net_under_a_policy_moves_the_line_only_where_nothing_else_acted() -
 
 def test_without_a_known_threshold_there_is_no_line() -> None:
     drawn = chart(WHOLE, [mark(1, 200), mark(2, 300, None, "manual")], None)
-    assert drawn is not None
     assert (drawn.threshold, drawn.last_threshold) == ("", None)
 
 

@@ -203,7 +203,6 @@ def test_the_provenance_of_a_message_is_a_column_of_its_row(fields: dict[str, An
 def test_a_summary_keeps_what_it_stands_for_in_its_text(text: str, level: int) -> None:
     again = decode(encode(SummaryMessage(text, ((1, 4), (6, 9)), level)))
     mark = read_mark(again["content"])
-    assert mark is not None
     assert (mark.level, mark.covers) == (level, ((1, 4), (6, 9)))
 
 

@@ -154,7 +154,6 @@ def test_over_five_rounds_through_json_levels_rise_and_covers_add_up() -> None:
             history += [ask(f"Round {number}, step {step}: open the next door."), say("It is open. " * 6)]
             said += 2
         outcome = siltstone.compact(history, policy, model=model)
-        assert isinstance(outcome, siltstone.engine.Compacted)
         assert outcome.level == number
         kept = len(outcome.messages) - 2
         assert outcome.covers == ((1, said - kept),)

@@ -79,7 +79,6 @@ def test_chat_completions_are_asked_with_all_that_a_request_says(
     ]
     assert (answer.text, answer.stop_reason) == ("They sailed.", "stop")
     record = answer.usage
-    assert record is not None
     assert (record.model, record.purpose) == ("small", "merge")
     assert (record.input_tokens, record.output_tokens) == (70, 5)
 
@@ -118,7 +117,6 @@ def test_what_the_server_read_of_its_cache_is_told(
         long["content"][0]["cache_control"] = {"type": "ephemeral"}  # type: ignore[index]
     first, second = (call(model_of(form), CompletionRequest([long], 50)).usage for _ in range(2))
     assert first is not None
-    assert second is not None
     assert (first.cached_tokens, first.input_tokens) == (0, second.input_tokens)
     assert first.input_tokens - 128 <= second.cached_tokens < first.input_tokens
 

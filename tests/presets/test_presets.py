@@ -236,7 +236,6 @@ def test_oc_61_the_embedding_that_openclaw_names_makes_its_vectors(
     assert made.archive is not None
     made.archive(tmp_path).add("s", [Said("user", "Deploys go to Falkenburg.", 1_000)])
     vectors = read_vectors(tmp_path / "memory" / "context" / "vectors.bin")
-    assert vectors is not None
     assert len(vectors.by_id) == 1
     by_model = installed and model != "hash"
     assert vectors.dimension == (16 if by_model else 384)

@@ -111,7 +111,6 @@ def test_oc_36_details_stand_oldest_first_with_their_time_in_utc() -> None:
         Detail("first", 0.1, "assistant", datetime(2026, 2, 28, 23, 58)),
     ]
     found = parse_block(build_block([], details, 4000, thirds).text)
-    assert found is not None
     assert found[1] == [("2026-02-28 23:58", "assistant", "first"), ("2026-02-28 23:59", "user", "second")]
 
 
@@ -158,7 +157,6 @@ def test_oc_38_no_block_is_over_the_cap_by_the_caller_s_own_count(
     assert block.tokens == (count(block.text) if block.text else 0) <= cap
     if block.text:
         found = parse_block(block.text)
-        assert found is not None
         assert (len(found[0]), len(found[1])) == (block.knowledge_count, block.detail_count)
 
 
@@ -193,7 +191,6 @@ def test_plain_letters_are_read_as_all_others_are(behind: str) -> None:
 def test_what_is_no_tag_of_ours_stays_as_it_is() -> None:
     text = "if a < b: x = List<Detail2>(); <div>&lt;</div>\n\t[1] and [2026]"
     found = parse_block(build_block([], [Detail(text, 1, "user", NOON)], 4000, thirds).text)
-    assert found is not None
     assert found[1][0][2] == text.replace("<Detail2", "&lt;Detail2")
 
 

@@ -58,16 +58,9 @@ WRITERS = {
 }
 
 
-def opened(policy: Compactor, model: Any = None) -> Session:
-    return Session.open(
-        None,
-        "s",
-        memory=SimpleMemoryStore(),
-        policy=policy,
-        model=model,
-        context_window=WINDOW,
-        background=False,
-    )
+def opened(policy: Compactor, model: Any = None, window: int = WINDOW, **options: Any) -> Session:
+    options = {"memory": SimpleMemoryStore(), "background": False, **options}
+    return Session.open(None, "s", policy=policy, model=model, context_window=window, **options)
 
 
 def loops(seed: int, turns: int) -> Iterator[list[dict[str, Any]]]:
@@ -161,8 +154,7 @@ class Careless(Compactor):
 def test_a_policy_that_discards_the_newest_request_is_refused() -> None:
     history = [user(filler(50)), assistant("Yes."), user("And now?"), *exchange("c", filler(40))]
     refused = compact(history, Careless())
-    assert isinstance(refused, Failed)
-    assert refused.reason == "rewrite_invalid"
+    assert (type(refused), refused.reason) == (Failed, "rewrite_invalid")
     assert "the user's newest request at position 2" in refused.message
     answered = compact([*history, assistant("It holds."), user("Good.")], Careless())
     assert isinstance(answered, Compacted)
@@ -296,17 +288,8 @@ def test_what_is_sent_beside_the_messages_causes_no_compaction_and_is_told_once(
     hook = RecordingHook()
     store = SimpleMemoryStore()
     for _ in range(2):  # a second process goes on
-        with Session.open(
-            None,
-            "s",
-            memory=store,
-            policy=policy(),
-            model=Counting(),
-            context_window=10_000,
-            reserved_tokens=named,
-            background=False,
-            hooks=[hook],
-        ) as session:
+        options: dict[str, Any] = {"memory": store, "reserved_tokens": named, "hooks": [hook]}
+        with opened(policy(), Counting(), 10_000, **options) as session:
             reported(session, 5, 9_000)
             assert session.compactions() == []
     (event,) = (event for event in hook.events if isinstance(event, OverheadTooLarge))
@@ -320,16 +303,7 @@ def test_what_is_sent_beside_the_messages_causes_no_compaction_and_is_told_once(
 @pytest.mark.parametrize("name", OVERLOADED)
 def test_with_too_much_beside_them_the_messages_still_fit_the_window(name: str) -> None:
     policy, named = OVERLOADED[name]
-    with Session.open(
-        None,
-        "s",
-        memory=SimpleMemoryStore(),
-        policy=policy(),
-        model=Counting(),
-        context_window=10_000,
-        reserved_tokens=named,
-        background=False,
-    ) as session:
+    with opened(policy(), Counting(), 10_000, reserved_tokens=named) as session:
         counts = reported(session, 150, 9_000)
         made = len(session.compactions())
     assert max(counts) <= 10_000
@@ -344,15 +318,7 @@ def test_a_jump_of_the_conversation_leaves_room_for_what_is_sent_beside_it(
     """Long results, of which no policy hears before they are there."""
     never = ThresholdCompactor(CompactionConfig(auto_compact_threshold=window))
     policy = never if name == "nothing due" else POLICIES[name]()
-    with Session.open(
-        None,
-        "s",
-        memory=SimpleMemoryStore(),
-        policy=policy,
-        model=Counting(),
-        context_window=window,
-        background=False,
-    ) as session:
+    with opened(policy, Counting(), window) as session:
         reported(session, 2, overhead)
         for number in range(6):
             session.append(*exchange(f"c{number}", filler(large)))

@@ -196,8 +196,7 @@ class Schedule:
         job = self.job
         if job is not None and not job.is_done:
             outcome = self.session.compact()
-            assert isinstance(outcome, Skipped)
-            assert outcome.reason == "in_flight"
+            assert (type(outcome), outcome.reason) == (Skipped, "in_flight")
 
     def check(self) -> None:
         """Every message is shown or summarised, once; every start that was told has its end."""
