@@ -28,7 +28,7 @@ from siltstone.compaction import CompactionError, Skip, Trigger
 from siltstone.compaction.prompts import PROMPT, SUMMARY_PREFIX
 from siltstone.errors import ModelError
 from siltstone.llm import Completion, UsageRecord
-from siltstone.messages import SummaryMessage, groups, marked, read_history, unmarked
+from siltstone.messages import SummaryMessage, marked, read_history, unmarked
 from siltstone.systems.meerkat import CompactionConfig, ThresholdCompactor
 from siltstone.testing import ScriptedModel
 
@@ -54,28 +54,62 @@ def test_mk_20_system_first_summary_second_oldest_turn_discarded():
     assert compaction.messages[0].raw is history[0].raw
 
 
-def test_mk_22_a_system_message_amid_the_history_stays_in_order():
-    raws = [system("A"), *turn(0), system("B"), *turn(1), *turn(2)]
-    _, compaction = run(raws, keeping(1))
-    assert shape(compaction) == ["0", "S", "3", "6", "7"]
-    assert compaction.covers == ((1, 3), (4, 6))
+def fixing(count: int, words: int = 400) -> list[Raw]:
+    """A request and exchanges of some 540 tokens each."""
+    return [user("Fix it."), *(message for n in range(count) for message in exchange(f"c{n}", filler(words)))]
 
 
-def test_mk_23_the_summary_follows_all_leading_system_messages():
-    raws = [system("A"), {"role": "developer", "content": "B"}, user(filler(100)), user("Go on.")]
-    _, compaction = run(raws, keeping(4))
-    assert shape(compaction) == ["0", "1", "S", "3"]
+CALL, RESULT = exchange("late", filler(10))
+LATE = [user("Start it."), CALL, assistant("Waiting."), user("And?"), RESULT, assistant("Done.")]
+READ = [user("Read it."), *exchange("a", "x" * 200_000), assistant("Read.")]
+DONE = [user(filler(50)), *exchange("a", filler(50)), assistant("Done.")]
+FOUR = [message for n in range(4) for message in turn(n)]
+DEVELOPER = {"role": "developer", "content": "B"}
 
 
-def test_mk_24_a_budget_of_one_turn_leaves_the_summary_and_the_last_turn():
-    _, compaction = run(plain(5), keeping(1))
-    assert shape(compaction) == ["0", "S", "9", "10"]
-
-
-def test_no_older_turn_stays_where_a_newer_one_did_not_fit():
-    raws = [system("Rules."), *turn(0), *turn(1, 10), *turn(2, 400), *turn(3, 10)]
-    _, compaction = run(raws, keeping(4, retained_token_budget=200))
-    assert shape(compaction) == ["0", "S", "7", "8"]
+@pytest.mark.parametrize(
+    ("raws", "policy", "view"),
+    [
+        # MK-22: a system message amid the history stays in order
+        ([system("A"), *turn(0), system("B"), *turn(1), *turn(2)], keeping(1), "0 S 3 6 7"),
+        # MK-23: the summary follows all leading system messages
+        ([system("A"), DEVELOPER, user(filler(100)), user("Go on.")], keeping(4), "0 1 S 3"),
+        # MK-24: a budget of one turn leaves the summary and the last turn
+        (plain(5), keeping(1), "0 S 9 10"),
+        # no older turn stays where a newer one did not fit
+        (
+            [system("Rules."), *turn(0), *turn(1, 10), *turn(2, 400), *turn(3, 10)],
+            keeping(4, retained_token_budget=200),
+            "0 S 7 8",
+        ),
+        # MK-28: a budget of no turns leaves the summary, and a request in flight
+        (plain(3), keeping(0), "0 S"),
+        ([*plain(3), user("Now this.")], keeping(0), "0 S 7"),
+        # MK-30: a turn with its tool exchange goes as one
+        ([system("Rules."), *DONE, *turn(1)], keeping(1), "0 S 5 6"),
+        # MK-31: a large finished turn beyond the budget is not retained
+        ([*turn(0), *READ, *turn(2)], keeping(4, auto_compact_threshold=20_000), "S 6 7"),
+        # MK-34: without a system prompt the summary is row 0
+        ([*turn(0), *turn(1)], keeping(1), "S 2 3"),
+        # MK-35: a single turn in flight keeps its request and newest exchange, and what else fits
+        (fixing(5), keeping(4, retained_token_budget=1), "0 S 9 10"),
+        ([*turn(0), *fixing(5)], keeping(4, retained_token_budget=1_200), "S 2 9 10 11 12"),
+        # older turns stay only if the whole turn in flight does
+        ([*turn(0), *turn(1), *fixing(2)], keeping(4, retained_token_budget=2_000), "S 2 3 4 5 6 7 8"),
+        ([*turn(0), *turn(1), *fixing(2)], keeping(4, retained_token_budget=900), "S 4 7 8"),
+        # MK-36: a system prompt that is larger than half of the threshold does not force zero turns
+        ([system(filler(2_400)), *FOUR], keeping(4, auto_compact_threshold=4_000), "0 S 3 4 5 6 7 8"),
+        # a pending call stays wherever it stands, and a late result keeps its call
+        ([user(filler(100)), exchange("a", "")[0], *turn(1), *turn(2)], keeping(1), "S 1 4 5"),
+        ([*turn(0), *LATE], keeping(1), "S 3 5 6 7"),
+    ],
+)
+def test_mk_22_23_24_28_30_31_34_35_36_what_stays_in_view(
+    raws: list[Raw], policy: ThresholdCompactor, view: str
+):
+    history, compaction = run(raws, policy)
+    assert shape(compaction) == view.split()
+    assert len(compaction.discarded) == len(history) - len(view.split()) + 1
 
 
 def test_what_is_sent_beside_the_history_takes_its_share_of_what_is_retained():
@@ -117,94 +151,15 @@ def test_mk_27_injected_messages_stay_with_their_turn_and_are_none():
     assert shape(compaction) == ["S", "2", "3", "4", "5", "6", "7"]
 
 
-def test_mk_28_a_budget_of_no_turns_leaves_only_the_summary():
-    _, compaction = run(plain(3), keeping(0))
-    assert shape(compaction) == ["0", "S"]
-
-
-def test_mk_28_a_budget_of_no_turns_keeps_the_request_in_flight():
-    _, compaction = run([*plain(3), user("Now this.")], keeping(0))
-    assert shape(compaction) == ["0", "S", "7"]
-
-
 def test_mk_29_discarded_messages_come_in_order():
     _, compaction = run(plain(6), keeping(2))
     assert [message.seq for message in compaction.discarded] == list(range(1, 9))
-
-
-def test_mk_30_a_turn_with_its_tool_exchange_goes_as_one():
-    raws = [system("Rules."), user(filler(50)), *exchange("a", filler(50)), assistant("Done."), *turn(1)]
-    _, compaction = run(raws, keeping(1))
-    assert len(compaction.messages) == 4
-    assert len(compaction.discarded) == 4
-    assert shape(compaction) == ["0", "S", "5", "6"]
-
-
-def test_mk_31_a_large_finished_turn_beyond_the_budget_is_not_retained():
-    raws = [*turn(0), user("Read it."), *exchange("a", "x" * 200_000), assistant("Read."), *turn(2)]
-    _, compaction = run(raws, keeping(4, auto_compact_threshold=20_000))
-    assert shape(compaction) == ["S", "6", "7"]
 
 
 def test_mk_32_a_byte_cap_bounds_the_retained_turns():
     raws = plain(6, words=200)  # a turn has about 2,100 bytes
     assert len(run(raws, keeping(4))[1].retained) == 1 + 2 * 4
     assert len(run(raws, keeping(4, max_request_bytes=4 * 4_400))[1].retained) == 1 + 2 * 2
-
-
-def test_mk_34_without_a_system_prompt_the_summary_is_row_0():
-    _, compaction = run([*turn(0), *turn(1)], keeping(1))
-    assert shape(compaction) == ["S", "2", "3"]
-
-
-def test_mk_35_a_single_turn_in_flight_keeps_its_request_and_newest_exchange():
-    raws = [user("Fix it."), *(m for n in range(5) for m in exchange(f"c{n}", filler(400)))]
-    _, compaction = run(raws, keeping(4, retained_token_budget=1))
-    assert shape(compaction) == ["0", "S", "9", "10"]
-
-
-def test_the_newest_groups_of_a_turn_in_flight_stay_as_far_as_they_fit():
-    raws = [*turn(0), user("Fix it."), *(m for n in range(5) for m in exchange(f"c{n}", filler(400)))]
-    _, compaction = run(raws, keeping(4, retained_token_budget=1_200))  # an exchange has some 540 tokens
-    assert shape(compaction) == ["S", "2", "9", "10", "11", "12"]
-
-
-def test_older_turns_stay_only_if_the_whole_turn_in_flight_does():
-    exchanges = [m for n in range(2) for m in exchange(f"c{n}", filler(400))]
-    raws = [*turn(0), *turn(1), user("Fix it."), *exchanges]
-    enough = run(raws, keeping(4, retained_token_budget=2_000))[1]
-    assert shape(enough) == ["S", "2", "3", "4", "5", "6", "7", "8"]
-    too_small = run(raws, keeping(4, retained_token_budget=900))[1]
-    assert shape(too_small) == ["S", "4", "7", "8"]
-
-
-def test_mk_36_a_large_system_prompt_does_not_force_zero_turns():
-    raws = [system(filler(2_400)), *(m for n in range(4) for m in turn(n, 100))]
-    policy = keeping(4, auto_compact_threshold=4_000)  # the prompt is larger than half of it
-    _, compaction = run(raws, policy)
-    assert shape(compaction) == ["0", "S", "3", "4", "5", "6", "7", "8"]
-
-
-def test_a_pending_call_stays_wherever_it_stands():
-    raws = [user(filler(100)), exchange("a", "")[0], *turn(1), *turn(2)]
-    history, compaction = run(raws, keeping(1))
-    assert any(group.pending for group in groups(history))
-    assert shape(compaction) == ["S", "1", "4", "5"]
-
-
-def test_a_late_result_keeps_its_call():
-    call, result = exchange("late", filler(10))
-    raws = [
-        *turn(0),
-        user("Start it."),
-        call,
-        assistant("Waiting."),
-        user("And?"),
-        result,
-        assistant("Done."),
-    ]
-    _, compaction = run(raws, keeping(1))
-    assert shape(compaction) == ["S", "3", "5", "6", "7"]
 
 
 def test_without_a_token_bound_exactly_that_many_turns_stay():
@@ -218,7 +173,7 @@ def test_without_a_token_bound_exactly_that_many_turns_stay():
 
 def test_without_a_token_bound_a_turn_in_flight_that_is_all_there_is_gives_up_its_older_groups():
     """It would be over the threshold for ever; its request and the newest groups stay, in half of that."""
-    raws = [user("Fix it."), *(m for n in range(6) for m in exchange(f"c{n}", filler(400)))]
+    raws = fixing(6)
     free = keeping(4, auto_compact_threshold=2_400, retained_token_budget=None, max_result_tokens=None)
     _, alone = run(raws, free)
     assert shape(alone) == ["0", "S", "9", "10", "11", "12"], "an exchange has some 540 tokens"
