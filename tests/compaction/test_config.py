@@ -37,10 +37,24 @@ def test_mk_16_a_setting_that_is_not_positive_is_refused_by_name(field: str, val
     assert (caught.value.field, caught.value.value) == (field, value)
 
 
-def test_mk_16_the_message_is_the_documented_one():
-    with pytest.raises(ConfigError) as caught:
-        CompactionConfig(auto_compact_threshold=0)
-    assert str(caught.value) == "auto_compact_threshold must be > 0, got 0"
+@pytest.mark.parametrize(
+    ("config", "rows"),
+    [
+        # nine tenths of a known window, without the room for recall
+        (CompactionConfig(), {None: 100_000, 200_000: 180_000, 8_001: 7_200, 1: 1}),
+        # with a number of turns four fifths of it
+        (
+            CompactionConfig(recent_turn_budget=4),
+            {None: 100_000, 200_000: 160_000, 125_000: 100_000, 20_000: 16_000, 8_001: 6_400, 1: 1},
+        ),
+        # or the number given
+        (CompactionConfig(auto_compact_threshold=7_000), {None: 7_000, 8_000: 7_000}),
+    ],
+)
+def test_the_threshold_is_a_share_of_a_known_window(config: CompactionConfig, rows: dict[int | None, int]):
+    assert {window: config.effective_threshold(window) for window in rows} == rows
+    assert CompactionConfig().effective_threshold(None, 4_000) == 100_000
+    assert CompactionConfig().effective_threshold(8_001, 800) == 6_400
 
 
 def test_no_turns_and_no_token_bound_are_legal():
@@ -48,35 +62,10 @@ def test_no_turns_and_no_token_bound_are_legal():
     assert config.retained_tokens(100) is None
 
 
-def test_the_threshold_is_nine_tenths_of_a_known_window_without_the_room_for_recall():
-    config = CompactionConfig()
-    assert config.effective_threshold(None) == config.effective_threshold(None, 4_000) == 100_000
-    assert config.effective_threshold(200_000) == 180_000
-    assert config.effective_threshold(8_001) == 7_200
-    assert config.effective_threshold(8_001, 800) == 6_400
-    assert config.effective_threshold(1) == 1
-
-
-def test_with_a_number_of_turns_the_threshold_is_four_fifths_of_a_known_window_or_the_number_given():
-    config = CompactionConfig(recent_turn_budget=4)
-    assert config.effective_threshold(None) == 100_000
-    assert config.effective_threshold(200_000) == 160_000
-    assert config.effective_threshold(125_000) == 100_000
-    assert config.effective_threshold(20_000) == 16_000
-    assert config.effective_threshold(8_001) == 6_400
-    assert config.effective_threshold(1) == 1
-    given = CompactionConfig(auto_compact_threshold=7_000)
-    assert given.effective_threshold(8_000) == given.effective_threshold(None) == 7_000
-
-
 def test_the_summary_cap_is_an_eighth_of_a_known_window_at_most():
-    config = CompactionConfig()
-    assert config.summary_cap(None) == 4096
-    assert config.summary_cap(200_000) == 4096
-    assert config.summary_cap(8_000) == 1_000
-    assert config.summary_cap(4) == 1
-    assert CompactionConfig(summarizer_window=8_000).summary_cap(200_000) == 1_000
-    assert CompactionConfig(summarizer_window=8_000).summary_cap(None) == 1_000
+    config, small = CompactionConfig(), CompactionConfig(summarizer_window=8_000)
+    assert [config.summary_cap(window) for window in (None, 200_000, 8_000, 4)] == [4096, 4096, 1_000, 1]
+    assert [small.summary_cap(window) for window in (None, 200_000)] == [1_000, 1_000]
 
 
 def test_retained_turns_get_a_share_of_the_effective_threshold_unless_told_otherwise():

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
-
-import pytest
 
 from compacting import assistant, exchange, filler, outcome, run, system, user
 from playing import Play, shown
 from siltstone import Session, SimpleMemoryStore, TieredConfig, WorkerCompactor
 from siltstone.compaction import CompactionContext, Skip, Trigger
-from siltstone.engine import Compacted, Skipped
+from siltstone.engine import Compacted, Outcome, Skipped
 from siltstone.messages import broken_tool_groups, read_history, unmarked
 from siltstone.systems.spacebot.worker import NOTHING, recap
 
@@ -24,8 +23,15 @@ def steps(count: int, words: int = 60, first: int = 0) -> list[dict[str, Any]]:
     ]
 
 
-def play(**settings: Any) -> Play:
-    return Play(WorkerCompactor(TieredConfig(**settings)), window=WINDOW)
+SEGMENT = Trigger("fraction", "segment", context_window=WINDOW)
+
+
+def worked(count: int, trigger: Trigger = SEGMENT, pins: Iterable[int] = ()) -> tuple[Play, Outcome]:
+    """A session of *count* steps after a compaction."""
+    session = Play(WorkerCompactor(), window=WINDOW)
+    session.append(user("Mend the build."), *steps(count))
+    session.pins = set(pins)
+    return session, session.compact(trigger)
 
 
 def due(boundary: int, tokens: int, window: int = 1_000, **settings: Any) -> str | None:
@@ -46,10 +52,9 @@ def test_sb_74_the_documented_segment_has_25_turns_and_acts_above_seven_tenths()
 
 
 def test_sb_74_the_task_and_the_newest_messages_stay():
-    session = play()
+    session = Play(WorkerCompactor(), window=WINDOW)
     session.append(system("You are a worker."), user("Mend the build."), *steps(20))
-    done = session.compact(Trigger("fraction", "segment", context_window=WINDOW))
-    assert isinstance(done, Compacted)
+    assert isinstance(session.compact(SEGMENT), Compacted)
     assert session.requests == [], "no model is asked"
     assert shown(session.view) == ["0", "1", "S", *map(str, range(22, 42))]
     assert broken_tool_groups([message.raw for message in session.view]) == 0
@@ -71,7 +76,8 @@ def test_sb_32_the_recap():
         "  result: first line second line",
         "- noted: Done.",
     ]
-    assert recap(read_history([user("Hello.")])) == [NOTHING]
+    for nothing in ([user("Hello.")], [assistant("")], [assistant("  ")], []):
+        assert recap(read_history(nothing)) == [NOTHING]
 
 
 def test_sb_32_arguments_and_results_are_cut_at_200_bytes_between_characters():
@@ -82,19 +88,15 @@ def test_sb_32_arguments_and_results_are_cut_at_200_bytes_between_characters():
 
 
 def test_sb_32_nothing_leaves_of_four_messages():
-    session = play()
-    session.append(user("Mend the build."), *steps(2))
-    done = session.compact(Trigger("fraction", "segment", context_window=WINDOW))
+    _, done = worked(2)
     assert (type(done), done.reason) == (Skipped, "too_few")
 
 
 def test_the_marker_counts_all_that_left_and_recaps_stay_within_their_room():
-    session = play()
-    session.append(user("Mend the build."), *steps(10))
-    session.compact(Trigger("fraction", "segment", context_window=WINDOW))
+    session, _ = worked(10)
     for round_ in range(1, 8):
         session.append(*steps(10, first=10 * round_))
-        session.compact(Trigger("fraction", "segment", context_window=WINDOW))
+        session.compact(SEGMENT)
     (summary,) = session.summaries()
     lines = unmarked(summary.text).split("\n")
     left = sum(end - start for start, end in summary.covers)
@@ -106,9 +108,7 @@ def test_the_marker_counts_all_that_left_and_recaps_stay_within_their_room():
 
 
 def test_an_overflow_takes_three_quarters():
-    session = play()
-    session.append(user("Mend the build."), *steps(20))
-    session.compact(Trigger("overflow", context_window=WINDOW))
+    session, _ = worked(20, Trigger("overflow", context_window=WINDOW))
     assert shown(session.view) == ["0", "S", *map(str, range(31, 41))]
 
 
@@ -125,14 +125,8 @@ def test_sb_33_of_superseding_tools_only_the_newest_result_is_sent():
         *exchange("b", "A file. " + filler(50), name="read_file"),
         *exchange("c", "Snapshot two. " + filler(50), name="snapshot"),
     ]
-    with Session.open(
-        None,
-        "s",
-        policy=WorkerCompactor(TieredConfig(superseding_tools=("snapshot",))),
-        model=None,
-        context_window=WINDOW,
-        memory=SimpleMemoryStore(),
-    ) as session:
+    policy, memory = WorkerCompactor(TieredConfig(superseding_tools=("snapshot",))), SimpleMemoryStore()
+    with Session.open(None, "s", policy=policy, context_window=WINDOW, memory=memory) as session:
         session.append(*raws)
         sent = session.prepare().messages
         assert [m.get("content") for m in sent if m.get("role") == "tool"] == [
@@ -188,14 +182,6 @@ def test_sb_33_outside_of_a_session_nothing_is_replaced():
     assert [each.original.seq for each in compaction.substitutes] == [2, 4]
 
 
-@pytest.mark.parametrize("texts", [[""], ["  "], []])
-def test_a_recap_of_nothing_says_so(texts: list[str]):
-    assert recap(read_history([assistant(text) for text in texts])) == [NOTHING]
-
-
 def test_pins_stay():
-    session = play()
-    session.append(user("Mend the build."), *steps(20))
-    session.pins = {3}
-    session.compact(Trigger("fraction", "segment", context_window=WINDOW))
+    session, _ = worked(20, pins={3})
     assert {"3", "4"} <= set(shown(session.view))

@@ -55,7 +55,7 @@ def test_sb_30_a_request_that_fits_is_sent_once_and_as_it_is():
         assert provider.requests == [session.history()]
 
 
-def test_sb_30_three_quarters_leave_each_time_and_the_model_is_told_to_go_on():
+def test_sb_30_31_three_quarters_leave_each_time_with_whole_calls_and_the_model_is_told_to_go_on():
     with opened() as session:
         worked(session)
         provider = Provider(14)
@@ -70,13 +70,6 @@ def test_sb_30_three_quarters_leave_each_time_and_the_model_is_told_to_go_on():
             "[Context overflow: 60 oldest messages removed so that the request fits]"
         )
         assert provider.requests[2][0] == user("Do the work.")
-
-
-def test_sb_31_no_call_is_parted_from_its_result():
-    with opened() as session:
-        worked(session)
-        provider = Provider(14)
-        session.ask(provider)
         assert [broken_tool_groups(request) for request in provider.requests] == [0, 0, 0]
 
 

@@ -239,11 +239,9 @@ def test_a_result_that_answers_no_call_is_refused_before_it_is_written(dialect: 
     say = Speaker(dialect)
     with Session.open(None, "s", memory=SimpleMemoryStore()) as session:
         session.append(say.request("Go."), say.call("a", "ls"))
-        refused = [(say.result("z", "x"), "orphan-result")]
-        for wrong, rule in refused:
-            with pytest.raises(IllegalHistoryError, match=f"{rule}.*nothing was written") as caught:
-                session.append(say.request("Now?"), wrong)
-            assert [(each.position, each.rule) for each in caught.value.findings] == [(1, rule)]
+        with pytest.raises(IllegalHistoryError, match=r"orphan-result.*nothing was written") as caught:
+            session.append(say.request("Now?"), say.result("z", "x"))
+        assert [(each.position, each.rule) for each in caught.value.findings] == [(1, "orphan-result")]
         session.append(say.result("a", "x"))
         for wrong in ([say.result("a", "x")], [say.answer("Yes."), say.request("Go."), say.result("a", "x")]):
             with pytest.raises(IllegalHistoryError, match=r"duplicate-result.*one result for each call"):
