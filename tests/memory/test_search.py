@@ -20,23 +20,12 @@ from storing import contents, entries
 Rule: TypeAlias = Literal["xxh3", "poly31"]
 
 WORDS = [
-    "silt",
-    "river",
-    "delta",
-    "the",
-    "The",
-    "slow",
-    "x1",
-    "naïve",
-    "ΣΊΣΥΦΟΣ",
-    "漢字",
-    "仮名漢字",
-    "😀",
-    "?!",
-    "a b",
-]
-
-
+    "silt", "river", "delta", "the", "The", "slow", "x1", "naïve", "ΣΊΣΥΦΟΣ", "漢字", "仮名漢字", "😀",
+    "?!", "a b",
+]  # fmt: skip
+ASKED = [
+    "", "Ann", "Zoë", "Ann and Zoë", "the river", "Bash", "rivre", "dellta settled", "I said", "metnioned",
+]  # fmt: skip
 NAMES = (None, "Ann", "Zoë", "the river")
 KINDS = (("user", "message"), ("assistant", "message"), ("Bash", "fact"), ("user", "tool_result"))
 
@@ -183,20 +172,7 @@ def test_the_figures_of_one_session_name_its_index(tmp_path: Path, session_id: s
         unique_by=lambda row: row[:3],  # the same text of the same messages is one entry
     ),
     query=generated(),
-    named=st.sampled_from(
-        [
-            "",
-            "Ann",
-            "Zoë",
-            "Ann and Zoë",
-            "the river",
-            "Bash",
-            "rivre",
-            "dellta settled",
-            "I said",
-            "metnioned",
-        ]
-    ),
+    named=st.sampled_from(ASKED),
 )
 def test_neighbours_names_and_dates_score_as_the_twin_scores_them(
     tmp_path_factory: pytest.TempPathFactory,

@@ -147,6 +147,12 @@ def test_a_path_that_is_no_directory_is_refused_and_makes_none(
             AttributeError,
             "await AsyncSession.open(...)",
         ),
+        (lambda _: Session.open(None, "s"), ConfigError, "needs a path"),
+        (
+            lambda _: Session.open(SimpleMemoryStore(), "s"),
+            ConfigError,
+            "Session.open(None, 's', memory=store)",
+        ),
         (lambda path: Session.open(path, 42), ConfigError, "session_id must be a text, got 42"),
         (lambda path: Session.open(path, "s", windows=8), TypeError, "did you mean 'context_window'"),
         (lambda path: opened(path).append([user("x")]), InvalidMessageError, "as in append(*messages)"),
@@ -171,17 +177,6 @@ def test_a_call_that_cannot_be_names_the_remedy(
 
 def opened(path: Path) -> Any:
     return Session.open(path, "s")
-
-
-def test_a_session_without_a_path_needs_a_store() -> None:
-    with pytest.raises(ConfigError, match="needs a path"):
-        Session.open(None, "s")
-
-
-def test_a_store_in_the_place_of_the_path_is_refused_and_told_where_it_goes() -> None:
-    store: Any = SimpleMemoryStore()
-    with pytest.raises(ConfigError, match=r"Session.open\(None, 's', memory=store\)"):
-        Session.open(store, "s")
 
 
 def test_instructions_and_usage_are_there(tmp_path: Path) -> None:
