@@ -18,11 +18,15 @@ from rich.terminal_theme import MONOKAI
 
 from siltstone import CompactionConfig, Session, ThresholdCompactor
 from siltstone.cli import show
+from siltstone.cli.demo import SYSTEM, turns
 from siltstone.cli.stores import output
 
 FOLDER = Path(__file__).parent.parent / "docs" / "screens"
 COLUMNS = 80
 STORE = "agent-data"
+ASKED = "service of valve 7"
+CONTEXT = {"session": "reader", "window": 8_000, "estimator": "blocks", "recall": True}
+EXPLAIN = {"query": ASKED, "limit": 2, "ranker": "lexical", "explain": True}
 #: Rich's own form without the fonts that it would fetch: a page of ours loads nothing from elsewhere.
 FORM = re.sub(r"@font-face \{\{.*?\}\}\s*", "", CONSOLE_SVG_FORMAT, flags=re.DOTALL)
 
@@ -42,6 +46,20 @@ def filled(folder: str) -> None:
                 {"role": "tool", "tool_call_id": f"call_{valve}", "content": gauge(valve)},
                 {"role": "assistant", "content": f"Valve {valve} holds {valve * 3} bar, as it should."},
             )
+
+
+def read(folder: str) -> None:
+    """A session with a wish: an agent reads the standard library, and is asked about what has left."""
+    with Session.open(folder, "reader", context_window=8_000, recall=True) as session:
+        session.append(SYSTEM, {"role": "user", "content": "From now on name the file of each answer."})
+        session.append({"role": "assistant", "content": "I will."})
+        for number, turn in enumerate(turns()):
+            for message in turn.messages(number):
+                if message["role"] == "assistant":
+                    session.prepare()
+                session.append(message)
+        session.append({"role": "user", "content": "Where does json decode a surrogate pair?"})
+        session.prepare()
 
 
 def gauge(valve: int) -> str:
@@ -70,35 +88,20 @@ def main() -> int:
         store = Path(folder)
         with Session.open(folder, "chat-1", policy=None) as session:
             second = session.compactions()[1].id
-        drawn(
-            "context",
-            f"siltstone context {STORE} chat-1 --window 2000",
-            show.context,
-            store,
-            "chat-1",
-            window=2_000,
-            estimator="blocks",
-        )
-        drawn("timeline", f"siltstone timeline {STORE} chat-1", show.timeline, store, "chat-1")
-        drawn(
-            "diff",
-            f"siltstone compactions {STORE} chat-1 --diff {second}",
-            show.compactions,
-            store,
-            "chat-1",
-            diff=second,
-        )
-        drawn(
-            "explain",
-            f'siltstone search {STORE} chat-1 "service of valve 7" --limit 2 --explain',
-            show.search,
-            store,
-            "chat-1",
-            "service of valve 7",
-            limit=2,
-            ranker="lexical",
-            explain=True,
-        )
+        read(folder)
+        for name, arguments, command, options in (
+            ("context", "context {} -s reader --window 8000 --recall", show.context, CONTEXT),
+            ("timeline", "timeline {} -s chat-1", show.timeline, {}),
+            ("diff", f"compactions {{}} -s chat-1 --diff {second}", show.compactions, {"diff": second}),
+            ("explain", f'search {{}} "{ASKED}" -s chat-1 --limit 2 --explain', show.search, EXPLAIN),
+        ):
+            drawn(
+                name,
+                f"siltstone {arguments.format(STORE)}",
+                command,
+                store,
+                **{"session": "chat-1", **options},
+            )
     return 0
 
 

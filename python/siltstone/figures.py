@@ -9,12 +9,13 @@ from datetime import UTC, date, datetime, timedelta
 from typing import Any, Final, Literal, TypeAlias
 
 from siltstone import tokens
+from siltstone.compaction.breakdown import ContextBreakdown, breakdown
 from siltstone.errors import CompactionNotFoundError, ConfigError, EntryNotFoundError, StoreCorruptError
 from siltstone.memory import RecallCandidate, RecallRecord, StoredEntry
 from siltstone.memory.base import Store, entries_of, rows_at, rows_of, sessions_of
 from siltstone.memory.convert import datetime_from, message_of
 from siltstone.memory.log import CompactionRow, Derived, LogRow, NewCompaction, SessionLog
-from siltstone.messages import Message, decode, opens_turn, read_message, summary_level
+from siltstone.messages import Message, decode, opens_turn, read_history, read_message, summary_level
 from siltstone.messages.message import RULE_ROLES
 from siltstone.session import Session
 from siltstone.session.compactions import CompactionRecord
@@ -81,13 +82,38 @@ def plain(value: Any) -> Any:
 # The tokens of a context, by category.
 
 
-def categories(view: Sequence[Message], rule: TokenRule) -> dict[str, int]:
-    """The tokens of *view* by what they are, in the order in which a request has them; none is empty."""
+_ORDER: Final = ("system", "summary", "wishes", "recent", "recalled", "new")
+_COST: Final = ("recalls", "requests", "added_tokens", "evaluated_again")
+
+
+def categories(
+    view: Sequence[Message], rule: TokenRule, recalls: Sequence[RecallRecord] = ()
+) -> dict[str, int]:
+    """The tokens of the last request by what they are, in the order of the request; none is empty.
+
+    *view* has the messages, and the first of *recalls* is the newest.
+    """
     groups: dict[str, list[Message]] = {}
-    for message in view:
-        groups.setdefault(_category(message), []).append(message)
-    order = sorted(groups, key=lambda name: (_place(name), name))
-    return {name: rule.count(groups[name]) for name in order}
+    new = max((place for place, each in enumerate(view) if opens_turn(each)), default=len(view))
+    for place, message in enumerate(view):
+        groups.setdefault(_category(message, "new" if place >= new else "recent"), []).append(message)
+    found = {name: rule.count(each) for name, each in groups.items()}
+    if recalls and new < len(view) and recalls[0].position > view[new].seq:
+        blocks = {"wishes": recalls[0].standing, "recalled": recalls[0].tokens}
+        found |= {name: tokens for name, tokens in blocks.items() if tokens}
+    return {
+        name: found[name] for name in sorted(found, key=lambda name: _ORDER.index(name.partition(", ")[0]))
+    }
+
+
+def filling(
+    session: Session, window: int | None, rule: TokenRule, seen: int, recalls: Sequence[RecallRecord]
+) -> tuple[dict[str, int], ContextBreakdown]:
+    """The categories of the last request of *session*, and their sum in *window*."""
+    view = read_history(session.history())
+    bands = categories(view, rule, recalls)
+    blocks = sum(bands.get(name, 0) for name in ("wishes", "recalled"))
+    return bands, breakdown(view, window, estimator=rule, messages_seen=seen, recalled_tokens=blocks)
 
 
 def in_context(log: SessionLog, rule: TokenRule) -> int:
@@ -102,21 +128,15 @@ def in_context(log: SessionLog, rule: TokenRule) -> int:
     return rule.count(view)
 
 
-def _category(message: Message) -> str:
+def _category(message: Message, age: str) -> str:
     if message.provenance == "compaction_summary":
-        return f"summaries, level {summary_level(message)}"
+        return f"summary, level {summary_level(message)}"
     if message.role in RULE_ROLES:
         return "system"
-    if any(part.kind == "tool_result" for part in message.parts):
-        return "tool results"
-    if any(part.kind == "tool_call" for part in message.parts):
-        return "tool calls"
-    return message.role
-
-
-def _place(name: str) -> int:
-    order = ("system", "summaries", "user", "assistant", "tool calls", "tool results")
-    return next((place for place, each in enumerate(order) if name.startswith(each)), len(order))
+    kinds = {part.kind for part in message.parts}
+    if "tool_result" in kinds:
+        return f"{age}, tool results"
+    return f"{age}, {'tool calls' if 'tool_call' in kinds else message.role}"
 
 
 # The growth of a store over the last days, and its entries that will expire.
@@ -392,20 +412,20 @@ class Mark:
 
 
 class Said:
-    """The tokens of each message of a log, and whether the message opens a turn, for the timeline.
+    """The tokens of each message of a log, whether it opens a turn, and whether it is an answer.
 
     A log only grows, so the next call reads only the new messages. Safe for several threads.
     """
 
     def __init__(self) -> None:
-        self._messages: list[tuple[int, bool]] = []
+        self._messages: list[tuple[int, bool, bool]] = []
         self._lock = threading.Lock()
 
-    def up_to_now(self, log: SessionLog) -> list[tuple[int, bool]]:
+    def up_to_now(self, log: SessionLog) -> list[tuple[int, bool, bool]]:
         """The messages of *log*, in order; always of the same log."""
         with self._lock:
             for row in log_rows(log, len(self._messages), None):
-                self._messages.append((row.tokens, _opens_turn(row)))
+                self._messages.append((row.tokens, _opens_turn(row), row.role == "assistant"))
             return self._messages[:]
 
 
@@ -430,7 +450,7 @@ def told(log: SessionLog, said: Said | None = None) -> tuple[list[TurnTokens], l
     turns: list[TurnTokens] = []
     number = start = tokens = context = end = 0
     waiting = list(marks)
-    for seq, (size, is_request) in enumerate((said or Said()).up_to_now(log)):
+    for seq, (size, is_request, _) in enumerate((said or Said()).up_to_now(log)):
         while waiting and waiting[0].seq <= seq:
             context = waiting.pop(0).tokens_after
         if is_request:
@@ -443,6 +463,33 @@ def told(log: SessionLog, said: Said | None = None) -> tuple[list[TurnTokens], l
     if end > start:
         turns.append(TurnTokens(number, start, end, tokens, context))
     return turns, marks
+
+
+def recall_cost(
+    log: SessionLog, marks: Sequence[Mark], recalls: Sequence[RecallRecord], said: Said | None = None
+) -> dict[str, int]:
+    """What *recalls*, the newest first, add to the requests of *log*; *marks* are its compactions.
+
+    ``recalls`` counts those with a block, ``requests`` the answers in the log to requests with such a block,
+    ``added_tokens`` the blocks in all these requests. ``evaluated_again`` counts the tokens that a provider
+    with a prefix cache evaluates once more, since a block before them left or changed; none where a
+    compaction changed the prefix anyway.
+    """
+    messages = (said or Said()).up_to_now(log)
+    cost, following = dict.fromkeys(_COST, 0), len(messages)
+    for each in recalls:
+        span = range(each.position, following)
+        end = next((seq for seq in span if messages[seq][1]), following)
+        answers = [seq for seq in range(each.position, end) if messages[seq][2]]
+        following = each.position
+        if not each.tokens + each.standing:
+            continue
+        last, requests = answers[-1] if answers else each.position, max(1, len(answers))
+        is_kept = end == len(messages) or any(last < mark.seq <= end + 1 for mark in marks)
+        behind = 0 if is_kept or not each.tokens else sum(size for size, *_ in messages[each.before : last])
+        added = (1, requests, requests * (each.tokens + each.standing), behind)
+        cost = {name: cost[name] + more for name, more in zip(_COST, added, strict=True)}
+    return cost
 
 
 def _opens_turn(row: LogRow) -> bool:

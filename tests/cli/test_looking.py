@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +14,11 @@ import pytest
 from typer.testing import CliRunner
 
 from conversations import assistant, exchange, small, turns, user
-from siltstone import Session
+from siltstone import Session, estimate_tokens
 from siltstone.cli.app import app
 from siltstone.cli.show import hit_text
 from siltstone.engine import Compacted
+from siltstone.messages import RecalledMessage
 from siltstone.messages.text import is_hidden
 from siltstone.testing import ScriptedModel
 
@@ -43,15 +45,34 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return place
 
 
-def test_the_context_is_told_by_category_and_the_sum_is_the_whole(path: Path) -> None:
-    shown = answer("context", path, "-s", "work", "--window", 100_000)
-    bands = shown["categories"]
-    assert [*bands][:2] == ["system", "summaries, level 2"]
-    assert {"user", "tool calls", "tool results"} <= bands.keys()
-    assert abs(sum(bands.values()) - shown["total_tokens"]) <= len(bands)
-    piped = told("context", path, "-s", "work", "--window", 100_000)
-    assert "█" not in piped
-    assert "free" in piped
+def test_the_last_request_and_what_recall_adds_are_told_as_providers(path: Path, tmp_path: Path) -> None:
+    sent: list[list[Any]] = []
+    with Session.open(tmp_path, "work", context_window=2_000, recall=True) as session:
+        session.append({"role": "system", "content": "Be brief."}, user("From now on never push to main."))
+        for valve in range(90):
+            session.append(assistant("Noted. " * valve), user(f"And valve {valve}? Valve {valve // 2} held?"))
+            sent.append(list((prepared := session.prepare()).messages))
+    shown = answer("context", tmp_path, "--window", 2_000, "--recall")
+    assert shown["total_tokens"] == prepared.tokens == sum(shown["categories"].values())
+    bands = dict.fromkeys(name.partition(",")[0] for name in shown["categories"])
+    assert [*bands] == ["system", "summary", "wishes", "recent", "recalled", "new"]
+    assert "summary, level 2" in (bands := answer("context", path)["categories"])
+    assert {"recent, user", "recent, tool calls", "recent, tool results"} <= bands.keys()
+    blocks = [raw for request in sent for raw in request if isinstance(raw, RecalledMessage)]
+    again = evaluated(sent) - evaluated([[raw for raw in request if raw not in blocks] for request in sent])
+    assert shown["recall"]["added_tokens"] == estimate_tokens(blocks, "blocks")
+    assert shown["recall"]["evaluated_again"] == again > 0
+
+
+def evaluated(requests: list[list[Any]]) -> int:
+    """The tokens that a provider with a cache of prefixes evaluates, without those of blocks of recall."""
+    found = 0
+    for cached, request in pairwise([[], *requests]):
+        pairs = enumerate(zip([*cached, None], request, strict=False))
+        same = next(at for at, (old, new) in pairs if old != new)
+        new = [raw for raw in request[same:] if not isinstance(raw, RecalledMessage)]
+        found += estimate_tokens(new, "blocks")
+    return found
 
 
 def test_what_is_in_context_is_found_and_marked_and_the_log_is_searched(tmp_path: Path) -> None:

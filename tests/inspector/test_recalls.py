@@ -56,6 +56,9 @@ def test_the_log_of_recalls_has_the_figures_of_the_command(place: Path, client: 
     assert len(known) == 4
     assert figures(page, "recall_tokens") == [each["tokens"] for each in known]
     assert figures(page, "recall_cap") == [each["cap"] for each in known]
+    story, context = shown(client, "/session?session=s"), told("context", place, "-s", "s", "--recall")
+    assert {name: figure(story, name) for name in context["recall"]} == context["recall"]
+    assert figure(story, "category:recalled") == context["categories"]["recalled"] == known[0]["tokens"]
     assert figures(page, "recall_seconds") == pytest.approx([each["seconds"] for each in known])
     scores = [candidate["score"] for each in known for candidate in each["candidates"]]
     assert figures(page, "recall_score") == pytest.approx(scores)

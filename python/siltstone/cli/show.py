@@ -32,7 +32,7 @@ from siltstone.cli.stores import (
     refuse,
     working,
 )
-from siltstone.compaction.breakdown import ContextBreakdown, breakdown
+from siltstone.compaction.breakdown import ContextBreakdown
 from siltstone.engine import Compacted, Failed
 from siltstone.figures import (
     PLACINGS,
@@ -42,11 +42,12 @@ from siltstone.figures import (
     Mark,
     RecalledEntry,
     ShownRecall,
-    categories,
     difference,
     explained,
+    filling,
     log_rows,
     plain,
+    recall_cost,
     recalls as recalls_of,
     require_session,
     told,
@@ -57,6 +58,7 @@ from siltstone.llm import EXTRACTIVE
 from siltstone.memory import Ranker, RecallRecord, SearchHit, SearchOrder
 from siltstone.memory.base import sessions_of
 from siltstone.memory.convert import datetime_from
+from siltstone.memory.database_log import MOST_RECALLS
 from siltstone.memory.log import LogRow
 from siltstone.messages import decode, in_words, read_history, read_message
 from siltstone.session import Session
@@ -163,7 +165,7 @@ def _cut(text: str, room: int) -> str:
 _BAR, _LEAST_BAR = 60, 8  #: maximum and minimum columns of a full bar; the terminal's width decides
 _FIGURES = 21  #: columns of the figures beside it
 _EIGHTHS = ("", "▏", "▎", "▍", "▌", "▋", "▊", "▉")
-_STYLES = {"system": "magenta", "summaries": "green", "user": "cyan", "assistant": "blue", "tool": "yellow"}
+_STYLES = {"sys": "magenta", "sum": "green", "wish": "red", "recall": "yellow", "rec": "blue", "new": "cyan"}
 
 
 def draw(bands: dict[str, int], full: ContextBreakdown, window: int | None) -> None:
@@ -435,9 +437,10 @@ def context(
     session: SessionId = None,
     window: Annotated[int | None, typer.Option(min=1, help="The model's window in tokens.")] = None,
     estimator: Annotated[str, typer.Option(help="How tokens are counted.")] = "blocks",
+    recall: Annotated[bool, typer.Option("--recall", help="Also what recall added to all requests.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Show the tokens in the context of a session, by category.
+    """Show the tokens of the last request of a session, by category.
 
     Example: siltstone context agent-data --window 200000
 
@@ -445,9 +448,9 @@ def context(
     """
     with refusals(), opened_session(store, session, read_only=True) as (memory, held):
         session, rule = held.session_id, tokens.rule(estimator)
-        view = read_history(held.history())
-        full = breakdown(view, window, estimator=rule, messages_seen=memory.stats(session).messages)
-        bands = categories(view, rule)
+        records, log = held.recalls(MOST_RECALLS), memory.open_log(session)
+        bands, full = filling(held, window, rule, memory.stats(session).messages, records)
+        cost = recall_cost(log, told(log)[1], records) if recall else {}
     shown: dict[str, Any] = {
         "summary_tokens": full.summary_tokens,
         "message_tokens": full.message_tokens,
@@ -462,12 +465,12 @@ def context(
             "percent": full.percent,
         }
     if as_json:
-        print_json({"session": session, "estimator": estimator, **shown, "categories": bands})
+        costs = {"categories": bands} | ({"recall": cost} if recall else {})
+        print_json({"session": session, "estimator": estimator, **shown, **costs})
     else:
         draw(bands, full, window)
-        if not output.is_terminal:
-            for name, value in shown.items():
-                line(f"{name.replace('_', ' ')}: {value:,}")
+        for name, value in ({**cost} if output.is_terminal else {**shown, **cost}).items():
+            line(f"{name.replace('_', ' ')}: {value:,}")
     raise typer.Exit(1 if window is not None and full.total_tokens > window else 0)
 
 

@@ -26,7 +26,7 @@ class ContextBreakdown:
     Attributes:
         summary_tokens: The summaries in view.
         message_tokens: The other messages in view.
-        total_tokens: Both together, counted once.
+        total_tokens: All together, the summaries and messages counted once.
         context_window: The window; 0 if unknown.
         remaining_tokens: The free part of the window, at least 0.
         message_count: Messages in view, without summaries.
@@ -35,6 +35,7 @@ class ContextBreakdown:
         has_summary: Whether a summary is in view.
         facts_count: Facts that the host keeps outside the context.
         rules_count: Rules that the host keeps outside the context.
+        recalled_tokens: The blocks of recall and of wishes in the request.
     """
 
     summary_tokens: int
@@ -48,6 +49,7 @@ class ContextBreakdown:
     has_summary: bool
     facts_count: int = 0
     rules_count: int = 0
+    recalled_tokens: int = 0
 
     @property
     def ratio(self) -> float:
@@ -81,6 +83,7 @@ def breakdown(
     messages_seen: int | None = None,
     facts_count: int = 0,
     rules_count: int = 0,
+    recalled_tokens: int = 0,
 ) -> ContextBreakdown:
     """The tokens of the context *view*, by category.
 
@@ -93,6 +96,7 @@ def breakdown(
             cover are counted.
         facts_count: Facts that the host keeps.
         rules_count: Rules that the host keeps.
+        recalled_tokens: The blocks beside *view* in the request.
     """
     chosen = rule(estimator)
     made = summaries(view)
@@ -103,15 +107,16 @@ def breakdown(
     return ContextBreakdown(
         summary_tokens=of_summaries,
         message_tokens=total - of_summaries,
-        total_tokens=total,
+        total_tokens=total + recalled_tokens,
         context_window=window,
-        remaining_tokens=max(0, window - total),
+        remaining_tokens=max(0, window - total - recalled_tokens),
         message_count=len(own),
         messages_seen=len(own) + covered if messages_seen is None else messages_seen,
         pinned_count=sum(message.seq in pins for message in own),
         has_summary=bool(made),
         facts_count=facts_count,
         rules_count=rules_count,
+        recalled_tokens=recalled_tokens,
     )
 
 

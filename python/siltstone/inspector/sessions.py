@@ -13,14 +13,13 @@ from operator import itemgetter
 from typing import Any, Self, TypeVar, cast
 
 from siltstone import tokens
-from siltstone.compaction.breakdown import ContextBreakdown, breakdown
+from siltstone.compaction.breakdown import ContextBreakdown
 from siltstone.errors import SiltstoneError
-from siltstone.figures import Mark, Said, TurnTokens, categories, in_context, require_session, told
+from siltstone.figures import Mark, Said, TurnTokens, filling, in_context, recall_cost, require_session, told
 from siltstone.memory import RecallRecord, SessionInfo
 from siltstone.memory.base import Store, sessions_of
 from siltstone.memory.database_log import MOST_RECALLS
 from siltstone.memory.log import LogState
-from siltstone.messages import read_history
 from siltstone.session import Session
 from siltstone.session.committing import UNDO
 from siltstone.session.compactions import CompactionRecord
@@ -449,6 +448,7 @@ class Story:
         start: The place of the first turn of the page, from the newest.
         waits: Seconds from the last message that each compaction read to its commit.
         recalls: The recalls that the log has, the newest first.
+        cost: What these recalls added to requests.
     """
 
     turns: tuple[TurnTokens, ...]
@@ -466,6 +466,7 @@ class Story:
     start: int
     waits: dict[int, float]
     recalls: tuple[RecallRecord, ...]
+    cost: dict[str, int]
 
     @property
     def recalled(self) -> tuple[int, int, float]:
@@ -493,12 +494,11 @@ def story(
     turns, marks = subject.kept(session_id, "turns", state.version, lambda: told(log, said))
     learned = session.context_window
     rule = tokens.rule(RULE)
-    view = read_history(session.history())
     records = session.compactions(undone=True)
     noted = next((each.context_window for each in records[::-1] if each.context_window is not None), None)
     known = window or learned or noted
     recalls = tuple(session.recalls(MOST_RECALLS))
-    full = breakdown(view, known, estimator=rule, messages_seen=state.next_seq)
+    bands, full = filling(session, known, rule, state.next_seq, recalls)
     newest = turns[::-1]
     return Story(
         tuple(newest[start:] if page is None else newest[start : start + page]),
@@ -506,7 +506,7 @@ def story(
         tuple(marks),
         tuple(records[::-1]),
         chart(turns, marks, known, recalls),
-        categories(view, rule),
+        bands,
         full,
         known,
         window is None and learned is not None,
@@ -516,6 +516,7 @@ def story(
         start,
         _waits(subject, session_id, state, records),
         recalls,
+        recall_cost(log, marks, recalls, said),
     )
 
 

@@ -66,6 +66,8 @@ class RecallRecord:
         cap: The largest allowed size.
         seconds: The time for the search and the block.
         reason: Why there was no block: ``short_query``, ``no_hits``, ``no_room``; else empty.
+        before: The number of the message that the block stands before.
+        standing: The size of the block of standing wishes; 0 if there was none.
     """
 
     position: int
@@ -78,6 +80,8 @@ class RecallRecord:
     cap: int
     seconds: float
     reason: str
+    before: int
+    standing: int
 
     @property
     def placed(self) -> tuple[RecallCandidate, ...]:
@@ -107,6 +111,8 @@ def record_of(row: logs.NewRecall) -> RecallRecord:
         cap=body["c"],
         seconds=body["u"] / 1e6,
         reason=body["r"],
+        before=body["p"],
+        standing=body["s"],
     )
 
 

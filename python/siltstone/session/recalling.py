@@ -179,6 +179,7 @@ class Recalling:
         self._source = _Source(core, config, in_context)
         self._recall = Recall(config, self._source, count, excerpt, core.view.rule.text_measure)
         self._told: RecallBlock | None = None
+        self._stands = 0, 0  # the message behind the block, and the tokens of the wishes
         self._written: tuple[RecallBlock, RecalledMessage, int] | None = None
         self._standing: tuple[object, int, RecalledMessage | None] | None = None
         # One token more, because the block is estimated apart from its message, and both are rounded.
@@ -218,7 +219,8 @@ class Recalling:
         self._told = block
         cap = self._config.cap(window)
         core = self._core
-        core.recalls[state.end] = UnwrittenRecall(core.milliseconds(), block, cap, perf_counter() - began)
+        seconds = perf_counter() - began
+        core.recalls[state.end] = UnwrittenRecall(core.milliseconds(), block, cap, seconds, *self._stands)
         event = RecallInjected(
             self._core.session_id, block.tokens, cap, block.knowledge_count, block.detail_count, block.reason
         )
@@ -238,20 +240,22 @@ class Recalling:
             most = window if self._policy is None else self._policy.most_tokens(window)
             factor, beside = core.counts
             room = int((most - beside) / factor) - prepared.tokens - self._around
-        standing, added = self._pinned(state, window, room)
+        standing, of_wishes = self._pinned(state, window, room)
         if standing is not None and room is not None:
-            room -= added
+            room -= of_wishes
         block = self._recall.block(
             history, context_window=window, room=room, version=state.version.redactions
         )
+        place = position(history, self._config.placement)
+        self._stands = (history[place].seq if place < len(history) else state.end), of_wishes
         if not block.text and standing is None:
             return block, {}
-        messages = list(prepared.messages)
+        messages, added = list(prepared.messages), of_wishes
         if block.text:
             if self._written is None or self._written[0] is not block:
                 raw = RecalledMessage(block.text)
                 self._written = block, raw, _size(state.view, raw)
-            messages.insert(position(history, self._config.placement), self._written[1])
+            messages.insert(place, self._written[1])
             added += self._written[2]
         if standing is not None:  # where it breaks no cached prefix: it changes with the summary before it
             messages.insert(position(history, "head"), standing)

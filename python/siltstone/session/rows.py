@@ -231,12 +231,17 @@ def compaction_row(
 
 
 class UnwrittenRecall(NamedTuple):
-    """A recall that is not in the log yet: time (ms since 1970), block, cap in tokens, seconds taken."""
+    """A recall that is not in the log yet: time (ms since 1970), block, cap in tokens, seconds taken.
+
+    *before* is the message behind the block, *standing* the tokens of the standing wishes.
+    """
 
     created_at: int
     block: RecallBlock
     cap: int
     seconds: float
+    before: int
+    standing: int
 
 
 def recall_rows(recalls: Mapping[int, UnwrittenRecall]) -> list[log.NewRecall]:
@@ -250,7 +255,7 @@ def _recall_body(recall: UnwrittenRecall) -> str:
     return (
         f'{{"q":[{",".join(map(str, block.query))}],"e":{block.considered},"f":{block.knowledge_count},'
         f'"b":{block.below},"t":{block.tokens},"c":{recall.cap},"u":{recall.seconds * 1e6:.0f},'
-        f'"r":"{block.reason}"}}'
+        f'"r":"{block.reason}","p":{recall.before},"s":{recall.standing}}}'
     )
 
 
