@@ -14,7 +14,7 @@ EXTRAS = tomllib.loads((CHECKOUT / "pyproject.toml").read_text("utf-8"))["projec
 ADAPTERS = {
     "agent-framework": "agent_framework",
     "anthropic": "anthropic",
-    "langchain": "langchain_core",
+    "langchain": "langchain",
     "openai-agents": "agents",
     "pydantic-ai": "pydantic_ai",
     "strands": "strands",

@@ -228,6 +228,7 @@ class _Session:
             raise self._refused("was deleted there")
         self._copy_messages()
         self._copy_rows_and_entries()
+        self._copy_texts_written_again()
         self._go_back()
         self._copy_facts()
         self._copy_recalls()
@@ -288,6 +289,14 @@ class _Session:
                 self._index(each for each in brought if each.compaction_id is None)
         for row in waiting:
             self._commit(row, [])
+
+    def _copy_texts_written_again(self) -> None:
+        """Copies summaries of which the target still has the sentence that a forget put there."""
+        theirs = {text.derived_id: text for text in self._to.derived_after(0)}
+        for here in self._names.texts:
+            there = theirs[self._texts[here.derived_id]]
+            if there.redacted and not here.redacted:
+                self._to.renew(there.derived_id, here.raw, expected=self._version(), write_id=_write_id())
 
     def _new_entries(self, have: _Names) -> Iterator[StoredEntry]:
         """The entries that the target lacks. Its own entries must be the first ones of the source."""
