@@ -142,6 +142,7 @@ def _speaks_for(word: str) -> list[str]:
     ]
 
 
+@lru_cache(maxsize=1 << 16)
 def normal(word: str, language: str = "en") -> str:
     """Its stem; in English of the base of an irregular form, with an ``s`` or not."""
     for letter, plain in PLAINLY.items():
@@ -180,6 +181,7 @@ def characters(text: str, language: str = "en") -> list[tuple[int, str]]:
     return inside
 
 
+@lru_cache(maxsize=1 << 14)
 def grouped(text: str) -> list[tuple[int, str]]:
     """The numbers of *text* in groups, each as one word, with the place of the white space behind it."""
     text = repaired(text)
@@ -261,11 +263,15 @@ def words(text: str) -> list[str]:
 @lru_cache(maxsize=16)
 def _read_all(text: str, language: str) -> list[tuple[str, bool | None]]:
     """The words of *text*, each with whether it says anything; None for a character inside of CJK."""
+    return [word for piece in repaired(text).split() for word in _read_piece(piece, language)]
+
+
+@lru_cache(maxsize=1 << 16)
+def _read_piece(piece: str, language: str) -> list[tuple[str, bool | None]]:
     found: list[tuple[str, bool | None]] = []
-    for piece in repaired(text).split():
-        rest = fold(piece)
-        while rest:
-            rest = _read(rest, found, language)
+    rest = fold(piece)
+    while rest:
+        rest = _read(rest, found, language)
     return found
 
 
@@ -361,6 +367,7 @@ def whole(text: str) -> str:
     return re.sub(f"[{WHITE}]+", " ", bare).lower()
 
 
+@lru_cache(maxsize=1 << 14)
 def _shape(text: str) -> str:
     """What nearly equal texts have in common: a sign for each number, time and id."""
     shown, numbers = "", 0
