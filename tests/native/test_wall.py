@@ -10,7 +10,7 @@ import sys
 import pytest
 from hypothesis import given
 
-from siltstone import _native
+from siltstone import Session, _native
 from siltstone.errors import ConfigError, InternalError
 from strategies_text import any_texts
 
@@ -79,12 +79,16 @@ except ConfigError as error:
 """
 
 
-def at_level(name: str) -> str:
-    """What a process of its own prints that is told to take the path *name*."""
-    environment = os.environ | {"SILTSTONE_SIMD": name}
-    ran = subprocess.run([sys.executable, "-c", LEVELS], env=environment, capture_output=True, text=True)
+def printed_by(code: str, *arguments: object, **more: str) -> str:
+    """What a process of its own prints that runs *code*."""
+    command = [sys.executable, "-c", code, *map(str, arguments)]
+    ran = subprocess.run(command, env=os.environ | more, capture_output=True, text=True)
     assert ran.returncode == 0, ran.stderr
     return ran.stdout
+
+
+def at_level(name: str) -> str:
+    return printed_by(LEVELS, SILTSTONE_SIMD=name)
 
 
 def test_the_environment_forces_a_path_and_a_wrong_one_is_refused():
@@ -122,9 +126,29 @@ print(_native.words("still here"))
 
 
 def test_a_second_interpreter_is_refused_and_the_first_goes_on():
-    command = [sys.executable, "-c", TWO_INTERPRETERS, CHILD]
-    ran = subprocess.run(command, capture_output=True, text=True)
-    assert ran.returncode == 0, ran.stderr
-    refused, printed = ran.stdout.splitlines()
+    refused, printed = printed_by(TWO_INTERPRETERS, CHILD).splitlines()
     assert refused.startswith("siltstone works in one interpreter of a process")
     assert printed == "['still', 'here']"
+
+
+LIMITED = """
+import resource, sys
+from siltstone import Session
+with Session.open(sys.argv[1], "a") as session:
+    size = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (size + int(sys.argv[2]) * 2**20, resource.RLIM_INFINITY))
+    try:
+        session.log()
+    except MemoryError:
+        print("MemoryError")
+    resource.setrlimit(resource.RLIMIT_AS, (resource.RLIM_INFINITY,) * 2)
+    print(len(session.log()))
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems do not tell the size of a process")
+@pytest.mark.parametrize("room", [1, 40, 70])
+def test_a_limit_of_memory_is_a_memory_error_and_not_the_end_of_the_process(tmp_path, room):
+    with Session.open(tmp_path, "a") as session:
+        session.append(*({"role": "user", "content": f"{at} river " * 2_000} for at in range(2_000)))
+    assert printed_by(LIMITED, tmp_path, room).split() == ["MemoryError", "2000"]

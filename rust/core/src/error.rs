@@ -36,6 +36,8 @@ pub enum ErrorKind {
     EntryNotFound,
     /// The keeper of a mirror's rows refused a write. The keeper knows the reason.
     NotKept,
+    /// The process may not have the memory that the call needs.
+    OutOfMemory,
     /// A defect of this library.
     Internal,
 }
@@ -147,6 +149,30 @@ impl Error {
     pub fn fields(&self) -> &[(&'static str, Field)] {
         &self.0.fields
     }
+}
+
+/// Bytes that must be free before a call begins. A small allocation that fails ends the process, so none may fail. It is
+/// more than 32 MiB, from where on an allocator asks the system for each block and gives it back at once.
+const SPARE: usize = 33 << 20;
+
+/// Refuses a call that needs about `bytes` bytes if the process may not have them, and some to spare.
+///
+/// # Errors
+///
+/// [`ErrorKind::OutOfMemory`].
+pub fn check_memory(bytes: usize) -> Result<()> {
+    let needed = bytes.saturating_add(SPARE);
+    let mut probe = Vec::<u8>::new();
+    let outcome = probe.try_reserve_exact(needed);
+    std::hint::black_box(&mut probe); // an allocation that nobody uses may be left out
+    outcome.map_err(|_| {
+        let message = format!(
+            "the process may not have {} MB of memory more, which this call may need: raise its memory limit, or ask for \
+             less at once",
+            needed >> 20
+        );
+        Error::new(ErrorKind::OutOfMemory, message)
+    })
 }
 
 #[cfg(test)]

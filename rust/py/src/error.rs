@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use std::error::Error as _;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use pyo3::exceptions::PyRuntimeError;
+use pyo3::exceptions::{PyMemoryError, PyRuntimeError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyTuple, PyType};
@@ -61,6 +61,9 @@ pub(crate) fn run_attached<T>(py: Python<'_>, work: impl FnOnce() -> PyResult<T>
 
 /// The Python exception for `error`, with its class, message, fields and cause.
 pub(crate) fn to_exception(py: Python<'_>, error: &Error) -> PyErr {
+    if error.kind() == ErrorKind::OutOfMemory {
+        return PyMemoryError::new_err(error.to_string());
+    }
     let exception = build(
         py,
         class_name(error.kind()),
@@ -96,7 +99,7 @@ fn class_name(kind: ErrorKind) -> &'static str {
         ErrorKind::StoreConflict => "StoreConflictError",
         ErrorKind::ReadOnlyStore => "ReadOnlyStoreError",
         ErrorKind::EntryNotFound => "EntryNotFoundError",
-        ErrorKind::NotKept | ErrorKind::Internal => "InternalError",
+        ErrorKind::OutOfMemory | ErrorKind::NotKept | ErrorKind::Internal => "InternalError",
     }
 }
 

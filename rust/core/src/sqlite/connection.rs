@@ -297,6 +297,7 @@ fn failure_of(error: &rusqlite::Error) -> (ErrorKind, String) {
             ErrorKind::StoreBusy,
             format!("another process held the store's lock for more than {BUSY_TIMEOUT:?}"),
         ),
+        Some(ErrorCode::OutOfMemory) => (ErrorKind::OutOfMemory, error.to_string()),
         Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied) => (
             ErrorKind::ReadOnlyStore,
             format!("the store cannot be written: {error}"),

@@ -5,7 +5,7 @@
 
 use rusqlite::{Connection, Row, params};
 
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result, check_memory};
 use crate::sqlite::row::Checksum;
 use crate::sqlite::row::Columns;
 use crate::sqlite::session::SessionRow;
@@ -31,6 +31,12 @@ const TOMBSTONE: &str = "placeholder";
 
 /// The highest number of messages in the log of a session.
 pub(super) const CAPACITY: i64 = 1 << 32;
+
+/// About what an object of Python for a message takes beside its text.
+const ROW: usize = 1_500;
+
+/// Bytes of messages that are read between two checks of the memory.
+const STRETCH: usize = 4 << 20;
 
 /// A message to be appended.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -148,9 +154,15 @@ pub(crate) fn read(
     let mut statement =
         connection.prepare_cached(select!("WHERE id >= ?1 AND id < ?2 ORDER BY id"))?;
     let mut rows = statement.query([key(session.id, start), key(session.id, end - 1) + 1])?;
-    let mut messages = Vec::new();
+    let (mut messages, mut size, mut checked) = (Vec::new(), 0, 0);
     while let Some(row) = rows.next()? {
-        messages.push(read_row(row)?.1);
+        let message = read_row(row)?.1;
+        size += message.message.raw.len() + ROW;
+        messages.push(message);
+        if size - checked > STRETCH {
+            check_memory(size)?; // the caller makes another copy of them
+            checked = size;
+        }
     }
     complete(session, start, end, &messages)?;
     Ok(messages)
