@@ -313,6 +313,10 @@ class Criteria:
         entry_ids, fact_ids, before = given.get("entry_ids"), given.get("fact_ids"), given.get("before")
         name, text, identifiers = given.get("name"), given.get("text"), given.get("identifiers", False)
         near = given.get("near", False)
+        for field, ids, kind in (("entry_ids", entry_ids, int), ("fact_ids", fact_ids, str)):
+            is_list = isinstance(ids, Collection) and not isinstance(ids, str)
+            if ids is not None and not (is_list and all(type(each) is kind for each in ids)):
+                refuse(field, f"a list of ids of type {kind.__name__}", ids)
         if fact_ids is not None:
             others = entry_ids, start, end, name, before, text, identifiers or None, near or None
             if any(each is not None for each in others):
@@ -656,8 +660,6 @@ def _kept(row: FactRow, criteria: Criteria) -> set[str]:
 
 def facts_alone(rows: _Rows, sessions: Iterable[str], keys: Collection[str]) -> Plan:
     """The plan to forget the facts with these *keys* alone."""
-    if isinstance(keys, str):
-        refuse("fact_ids", "a list of ids", keys)
     wanted, targets, count = frozenset(keys), [], 0
     for session_id in sessions:
         known = rows.facts(session_id)
