@@ -436,6 +436,13 @@ class Store:
     def check(self) -> list[Finding]:
         """The problems of the store."""
 
+    def shrink(self) -> None:
+        """Writes the file anew, without the pages of deleted rows.
+
+        Raises:
+            StoreBusyError: another process works on the store for too long.
+        """
+
     def backup(self, path: str) -> None:
         """Copies the committed state to a new store at *path*, and checks everything in the copy.
 

@@ -55,6 +55,7 @@ CASES = [
     Case("forget STORE --text question --dry-run", "store messages dry_run"),
     Case("forget STORE --text question --yes", "store messages erased"),
     Case("delete STORE -s work --yes", "store session messages entries"),
+    Case("compact-store STORE", "store before after"),
     Case("import FILE NEW", "store sessions"),
     Case("export STORE -s work NEW", "session transcript messages"),
     Case("memory-status WATERFALL -s work", "session line warnings errors"),

@@ -206,6 +206,8 @@ def test_delete_takes_a_session_or_the_whole_store_and_no_file_of_anybody_else(p
         assert siltstone("delete", path, *refused, "--yes").returncode == 2
     assert answer("delete", path, "-s", "work", "--yes")["messages"] == 35
     assert "has no session 'work'" in siltstone("show", path, "-s", "work").stderr
+    told = answer("compact-store", path)
+    assert told["after"] < told["before"]
     (path / "vault").mkdir()
     (path / "mine.txt").touch()
     assert siltstone("delete", path, "--whole", "--yes").returncode == 0

@@ -175,6 +175,27 @@ def delete(
         line(f"{what} is deleted: {told}")
 
 
+def compact_store(store: StorePath, as_json: AsJson = False) -> None:
+    """Give the room of what was deleted back to the disk. Nothing in the store changes.
+
+    Example: siltstone compact-store agent-data
+
+    Other processes may use the store meanwhile; their writes wait. The disk needs room for a second copy.
+    """
+    with refusals():
+        path = find_store(store)
+        if is_database(path):
+            refuse("`siltstone postgres erase` rewrites the tables of a store in a database")
+        with working("writing the file anew", hidden=as_json), MemoryStore.open(path) as held:
+            before = held.stats().disk_bytes
+            held.shrink()
+            after = held.stats().disk_bytes
+    if as_json:
+        print_json({"store": shown(path), "before": before, "after": after})
+    else:
+        line(f"{shown(path)} had {before:,} bytes, and has {after:,} now")
+
+
 def _remove(store: Path) -> None:
     """Removes the files of a store, and its directory where nothing else is in it."""
     for folder in (store / STORE_FILE.parts[0], store / "vault"):

@@ -367,6 +367,17 @@ class MemoryStore(DatabaseStore):
         """The number of entries without vectors; all entries, if no embedder was ever used."""
         return self._native.embedded()[1]
 
+    def shrink(self) -> None:
+        """Gives the room of deleted rows back to the disk: the file is written anew. No row changes.
+
+        Other processes may use the store meanwhile; their writes wait. The disk needs room for a second copy.
+
+        Raises:
+            StoreBusyError: another process works on the store for too long. Nothing is lost; try again.
+            StoreIoError: the disk is full, or failed.
+        """
+        self._native.shrink()
+
     def backup(self, path: str | os.PathLike[str]) -> None:
         """Copies the committed data to a new store in the directory *path*. This store stays usable.
 

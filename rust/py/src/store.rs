@@ -665,6 +665,10 @@ impl Store {
         Ok(rows_out(findings))
     }
 
+    fn shrink(&self, py: Python<'_>) -> PyResult<()> {
+        self.run(py, memory::Store::shrink)
+    }
+
     fn backup(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
         self.run(py, |store| store.backup(&path))
     }

@@ -24,6 +24,16 @@ impl Store {
             .backup(&handle::file_of_store(path, false, mode)?)
     }
 
+    /// Gives the pages of deleted rows back to the system: the file is written anew.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::StoreBusy`](crate::ErrorKind::StoreBusy) where another process works on the store for too long;
+    /// otherwise the errors of a write. The rows stay as they are, also after an error.
+    pub fn shrink(&self) -> Result<()> {
+        self.database.shrink()
+    }
+
     /// Computes derived values again, and sets aside entries with a wrong checksum. Gives every fault that was found,
     /// and whether it is repaired now.
     ///

@@ -136,6 +136,26 @@ impl Database {
         self.of_log(Moment::now(&self.log(), frames))
     }
 
+    /// Writes the file anew, without free pages. Writers wait for it, readers do not.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::StoreBusy`] where another process writes for long, or reads an earlier state for long; otherwise
+    /// the errors of a write.
+    pub(crate) fn shrink(&self) -> Result<()> {
+        let _exclusive = self.exclusive("shrink")?;
+        self.writer()?
+            .run(|connection| Ok(connection.execute_batch("VACUUM")?))?;
+        if self.empty_log()? {
+            return Ok(());
+        }
+        let message = format!(
+            "a process still reads an earlier state of '{}', so the file keeps its size: end that read, and try again",
+            self.file().display()
+        );
+        Err(Error::new(ErrorKind::StoreBusy, message))
+    }
+
     /// Copies the log into the file and empties it, once no reader holds an earlier state. False if one does for too
     /// long.
     ///
