@@ -41,30 +41,7 @@ async def summarise_later(request: siltstone.CompletionRequest) -> siltstone.Com
     return siltstone.Completion(summarise(request), usage=UsageRecord(model="m", input_tokens=1))
 
 
-def on_event(
-    event: events.CompactionStarted
-    | events.CompactionTriggered
-    | events.CompactionCompleted
-    | events.CompactionFailed
-    | events.MemoryIndexed
-    | events.ContextWarning
-    | events.CacheBroken
-    | events.ContextCritical
-    | events.HistoryBranched
-    | siltstone.events.HistoryContinued
-    | siltstone.events.OverheadTooLarge
-    | events.EntriesQuarantined
-    | events.MemoryExpired
-    | siltstone.events.ForgottenReturned
-    | siltstone.events.UserMessagesSummarised
-    | siltstone.events.WindowLearned
-    | siltstone.events.RecallInjected
-    | siltstone.events.RecallFailed
-    | siltstone.events.SecretsRedacted
-    | siltstone.events.FactsUpdated
-    | siltstone.events.ExtractionFailed
-    | siltstone.events.ArchiveFailed,
-) -> None:
+def on_event(event: events.Event) -> None:
     if isinstance(event, events.CompactionCompleted):
         assert_type(event.tokens_after, int)
 
