@@ -73,8 +73,8 @@ async def embed_later(texts: list[str]) -> list[list[float]]:
     return vectors_of(texts)
 
 
-def on_store_event(event: siltstone.events.EmbeddingFailed | siltstone.events.SearchDegraded) -> None:
-    assert isinstance(event, siltstone.events.EmbeddingFailed | siltstone.events.SearchDegraded)
+def on_store_event(event: events.EmbeddingFailed | events.SearchDegraded) -> None:
+    assert isinstance(event, events.EmbeddingFailed | events.SearchDegraded)
 
 
 def level_1_by_meaning(path: str) -> None:
