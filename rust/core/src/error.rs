@@ -151,7 +151,7 @@ impl Error {
     }
 }
 
-/// Bytes that must be free before a call begins. A small allocation that fails ends the process, so none may fail. It is
+/// Bytes that must be free before a long read begins. A small allocation that fails ends the process, so none may fail. It is
 /// more than 32 MiB, from where on an allocator asks the system for each block and gives it back at once.
 const SPARE: usize = 33 << 20;
 
@@ -160,7 +160,7 @@ const SPARE: usize = 33 << 20;
 /// # Errors
 ///
 /// [`ErrorKind::OutOfMemory`].
-pub fn check_memory(bytes: usize) -> Result<()> {
+pub(crate) fn check_memory(bytes: usize) -> Result<()> {
     let needed = bytes.saturating_add(SPARE);
     let mut probe = Vec::<u8>::new();
     let outcome = probe.try_reserve_exact(needed);

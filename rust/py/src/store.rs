@@ -6,11 +6,11 @@ use std::path::PathBuf;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyBytes, PyDict};
+use siltstone_core::Result as CoreResult;
 use siltstone_core::id::{EntryId, SessionId};
 use siltstone_core::memory::{
     self, Handle, NewCompaction, NewEntry, NewFact, NewMessage, Recall, Rewrite, SessionVersion,
 };
-use siltstone_core::{Result as CoreResult, check_memory};
 
 use crate::entries::{Finding, Forgotten, Ids, Page, StoredEntry, TargetIn, ids_out};
 use crate::error::{run_attached, run_detached};
@@ -43,11 +43,7 @@ impl Store {
         py: Python<'_>,
         work: impl FnOnce(&memory::Store) -> CoreResult<T> + Send,
     ) -> PyResult<T> {
-        run_detached(py, || {
-            let store = self.handle.store()?;
-            check_memory(0)?;
-            work(&store)
-        })
+        run_detached(py, || work(&*self.handle.store()?))
     }
 
     /// Runs `work` on the store and a session, without the interpreter.
