@@ -16,6 +16,7 @@ from siltstone.cli.app import app
 from siltstone.errors import InvalidMessageError
 from siltstone.messages import validate_history
 from siltstone.session.transfer import kind_of
+from siltstone.transcripts import formats
 
 TIME = "2025-03-11T09:00:00+02:00"
 
@@ -235,11 +236,38 @@ def test_again_and_again_only_what_is_new_comes_in_and_goes_back(tmp_path: Path)
         session.append({"role": "user", "content": "mine"})
     with Session.open(store, "s-1") as session:
         session.append({"role": "user", "content": "continued"})
-    assert set(answer("import", folder, store, "--undo")["undone"].values()) == {8, 1}
+    for options in (("--undo", "--dry-run"), ("--undo",)):
+        assert set(answer("import", folder, store, *options)["undone"].values()) == {8, 1}
     assert answer("show", store, "-s", "s-1")["messages"][-1]["message"]["content"] == "continued"
     assert answer("search", store, "-s", "s-1", "What is there?")["hits"] == []
     assert answer("import", folder, store)["new"] > 0
     answer("import", folder / "none.jsonl", store, "--undo", code=2)
+
+
+@pytest.mark.parametrize(
+    ("value", "time"),
+    [
+        (["0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-12:00"], "None"),
+        (["1709278200"], "2024-03-01 07:30:00+00:00"),
+    ],
+)
+def test_a_time_is_of_a_year_that_there_is(value: list[Any], time: str) -> None:
+    assert str(formats.when(*value)) == time
+
+
+def test_old_lines_of_codex_have_the_time_of_their_first_and_a_chunk_of_langchain_is_read(
+    tmp_path: Path,
+) -> None:
+    said = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "grebe"}]}
+    (tmp_path / "old.jsonl").write_text(lines({"id": "c", "timestamp": TIME, "instructions": None}, said))
+    chunk = {"type": "AIMessageChunk", "data": {"content": "stoat", "type": "AIMessageChunk"}}
+    (tmp_path / "chunk.json").write_text(json.dumps([chunk]))
+    odd = {"uuid": "m", "sender": "human", "text": "hi", "parent_message_uuid": {}}
+    (tmp_path / "ai.json").write_text(json.dumps([{"uuid": "c", "chat_messages": [odd]}]))
+    found = {each.role: each for each in transcripts.read(tmp_path)}
+    assert (str(found["user"].time), found["assistant"].message["content"]) == (
+        "2025-03-11 09:00:00+02:00", "stoat",
+    )  # fmt: skip
 
 
 def test_a_resumed_file_repeats_what_stands_in_the_first(tmp_path: Path) -> None:

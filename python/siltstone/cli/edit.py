@@ -246,12 +246,13 @@ def import_transcripts(
             _import_archive(Path(transcripts[0]), store, session, kind, as_json=as_json)
             return
         if undo:
-            with opened(store, read_only=False) as held:
-                done = take_back(held, transcripts)
+            with opened(store, read_only=dry_run) as held:
+                done = take_back(held, transcripts, writes=not dry_run)
             if as_json:
-                print_json({"store": shown(store), "undone": done})
+                print_json({"store": shown(store), "dry_run": dry_run, "undone": done})
             else:
-                line(f"{sum(done.values()):,} messages of {len(done):,} sessions were taken back")
+                said = "would be" if dry_run else "were"
+                line(f"{sum(done.values()):,} messages of {len(done):,} sessions {said} taken back")
             return
         found = Transcripts(transcripts, strict=strict)
         if strict or session is not None:

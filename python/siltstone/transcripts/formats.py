@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sqlite3
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -76,13 +77,15 @@ def seen(sample: list[tuple[str, Any]]) -> str:
 
 
 def when(*given: Any) -> datetime | None:
-    """The first of *given* that is a time: ISO 8601, or seconds or milliseconds since 1970."""
+    """The first of *given* that is a time: ISO 8601, or seconds or milliseconds since 1970, also as text."""
     for value in given:
         try:
+            if isinstance(value, str) and re.fullmatch(r"[0-9]{9,13}(\.[0-9]*)?", value):
+                value = float(value)
             if isinstance(value, str):
                 said = datetime.fromisoformat(value)
                 said = said if said.tzinfo else said.replace(tzinfo=UTC)
-                said.timestamp()
+                said.astimezone(UTC)  # refuses what is in no year from 1 to 9999
             elif isinstance(value, int | float) and not isinstance(value, bool) and value > 0:
                 said = datetime.fromtimestamp(value / 1000 if value > 1e11 else value, UTC)
             else:
@@ -163,7 +166,7 @@ def _of_langchain(value: dict[str, Any]) -> dict[str, Any] | None:
     role = (
         _text(data.get("role"))
         if kind == "chat"
-        else _SPEAKERS.get(kind.removesuffix("messagechunk").lower())
+        else _SPEAKERS.get(kind.lower().removesuffix("messagechunk"))
     )
     if role is None:
         return None
@@ -485,7 +488,7 @@ def _is_codex(value: Any) -> bool:
 
 
 def _read_codex(values: Values, told: Told, stem: str) -> Iterator[Record]:
-    name, project = "", ""
+    name, project, begun = "", "", None
     for where, value in values:
         fields = _dict(value)
         kind, item = _text(fields.get("type")), fields
@@ -494,6 +497,7 @@ def _read_codex(values: Values, told: Told, stem: str) -> Iterator[Record]:
         is_meta = kind == "session_meta" or (_is_codex(value) and "payload" not in fields)
         if is_meta and not name:
             name, project = _name(item.get("id"), stem), _text(item.get("cwd"))
+            begun = when(fields.get("timestamp"))  # lines of old rollouts have no time of their own
         if is_meta or (item is not fields and kind != "response_item") or "record_type" in fields:
             told.left_out[f"lines {kind or fields.get('record_type') or 'session_meta'}"] += 1
             continue
@@ -510,7 +514,8 @@ def _read_codex(values: Values, told: Told, stem: str) -> Iterator[Record]:
         if item.get("role") == "user" and texts and all(each.startswith(_INJECTED) for each in texts):
             told.left_out["texts that the program put in"] += 1
             continue
-        record = Record(name or stem, item, time=when(fields.get("timestamp")), where=where, project=project)
+        time = when(fields.get("timestamp")) or begun
+        record = Record(name or stem, item, time=time, where=where, project=project)
         yield from _checked(record, told)
 
 
@@ -635,7 +640,8 @@ def _read_claude_ai(values: Values, told: Told, stem: str) -> Iterator[Record]:
             continue
         name = _name(fields.get("uuid"), f"{stem}-{number}")
         nodes = {
-            _text(each.get("uuid")) or str(place): {**each, "parent": each.get("parent_message_uuid")}
+            _text(each.get("uuid")) or str(place): each
+            | {"parent": _text(each.get("parent_message_uuid")) or None}
             for place, each in enumerate(map(_dict, found))
         }
         path = list(nodes)

@@ -261,8 +261,10 @@ def _key(session: str, record_id: str, message: dict[str, Any], salt: bytes) -> 
     return int.from_bytes(digest.digest(), "little")
 
 
-def take_back(store: Any, paths: list[str]) -> dict[str, int]:
+def take_back(store: Any, paths: list[str], *, writes: bool = True) -> dict[str, int]:
     """Takes back what imports of *paths* brought, and of files below them. Returns messages by session.
+
+    Without *writes* it only says what would go.
 
     A session that has nothing else is deleted, and may be imported again. In others these messages are
     forgotten.
@@ -284,6 +286,8 @@ def take_back(store: Any, paths: list[str]) -> dict[str, int]:
         if not rows:
             continue
         done[name] = sum(notes["messages"] for _, notes in rows)
+        if not writes:
+            continue
         if done[name] == info.messages:
             store.delete_session(name)
             store.revive(name)
