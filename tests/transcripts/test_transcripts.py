@@ -290,10 +290,12 @@ def test_a_zip_a_folder_and_two_files_of_one_name_are_taken(tmp_path: Path) -> N
         archive.writestr("users.json", "[{}]")
     told = answer("import", tmp_path / "in", tmp_path / "store")
     assert [each["session"] for each in told["sessions"]] == ["chat-1", "b-chat-1", "c"]
-    assert sum(told["broken"].values()) == 1
+    assert (told["left_out"]["files of no known format"], told["broken"]) == (1, {})
+    assert answer("import", tmp_path / "in", tmp_path / "strict", "--strict")["sessions"] == told["sessions"]
     other = tmp_path / "chat.jsonl"
     other.write_text(lines(*CHAT))
-    assert "--session" in answer("import", other, tmp_path / "store", code=2)
+    refused = CliRunner().invoke(app, ["import", str(other), str(tmp_path / "store")])
+    assert (refused.exit_code, "--session gives another name" in refused.stdout) == (1, True)
     assert answer("import", other, tmp_path / "store", "--session", "mine")["new"] == 2
 
 

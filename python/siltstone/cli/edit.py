@@ -272,8 +272,6 @@ def import_transcripts(
                 maybe, options=options, session=session, by_project=by_project, writes=not dry_run
             )
             taken = intake.run(found, lambda read: bar.update(task, completed=read))
-        if taken.refused and not taken.new and not taken.known:
-            refuse(next(iter(taken.refused.values())))
     _tell_taken(taken, found.told, store, as_json=as_json, dry_run=dry_run)
     raise typer.Exit(1 if taken.refused else 0)
 

@@ -28,7 +28,7 @@ class Transcripts:
 
     def __init__(self, paths: Iterable[str | os.PathLike[str]], *, strict: bool = False) -> None:
         self.paths = [os.fspath(path) for path in paths]
-        self.told, self.formats = Told(strict=strict), list[str]()
+        self.told, self.formats, self._unknown = Told(strict=strict), list[str](), ""
         self.sources = sources(self.paths)
 
     def __iter__(self) -> Iterator[Record]:
@@ -45,14 +45,19 @@ class Transcripts:
 
     def _format(self, source: Source) -> tuple[Format | None, Iterator[tuple[str, Any]]]:
         """The format of a file, None where nobody knows it; and its values."""
-        found = values(source, self.told)
+        found, broken = values(source, self.told), self.told.broken.total()
         sample = list(islice(found, _SAMPLE))
         known = next((each for each in FORMATS if any(each.knows(value) for _, value in sample)), None)
         if known is not None:
             self.formats += [known.name] if known.name not in self.formats else []
-        elif sample or self.told.broken:
+        elif sample or self.told.broken.total() > broken:
             said = f"none of the formats that are known ({', '.join(each.name for each in FORMATS)})"
-            self.told.bad(source.name, said, f"it has {seen(sample)}" if sample else self.told.places[-1])
+            detail = f"it has {seen(sample)}" if sample else self.told.places[-1]
+            self._unknown = self._unknown or f"{source.name}: {said}: {detail}"
+            if source.path in self.paths and not source.member:
+                self.told.bad(source.name, said, detail)
+            else:  # folders and zip files have other files, too
+                self.told.left_out["files of no known format"] += 1
         return known, chain(sample, found)
 
     def check_formats(self) -> None:
@@ -69,9 +74,7 @@ class Transcripts:
             if any(Path(path).is_dir() for path in self.paths)
             else ""
         )
-        first = self.told.places[0] if self.told.places else ""
-        if len(self.sources) == 1 and first:
-            first = self.told.places[-1] if "none of the formats" in self.told.places[-1] else first
+        first = self._unknown or next(iter(self.told.places), "")
         raise InvalidMessageError(
             first or f"{', '.join(self.paths)}: {what}there is no message in it", where=self.paths[0]
         )
