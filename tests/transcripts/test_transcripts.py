@@ -16,7 +16,7 @@ from siltstone.cli.app import app
 from siltstone.errors import InvalidMessageError
 from siltstone.messages import validate_history
 from siltstone.session.transfer import kind_of
-from siltstone.transcripts import formats
+from siltstone.transcripts import base
 
 TIME = "2025-03-11T09:00:00+02:00"
 
@@ -252,7 +252,7 @@ def test_again_and_again_only_what_is_new_comes_in_and_goes_back(tmp_path: Path)
     ],
 )
 def test_a_time_is_of_a_year_that_there_is(value: list[Any], time: str) -> None:
-    assert str(formats.when(*value)) == time
+    assert str(base.when(*value)) == time
 
 
 def test_old_lines_of_codex_have_the_time_of_their_first_and_a_chunk_of_langchain_is_read(

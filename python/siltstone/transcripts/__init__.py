@@ -9,11 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from siltstone.errors import InvalidMessageError
+from siltstone.messages import read_message
+from siltstone.transcripts import chatgpt, claude_ai, claude_code, codex, lists
+from siltstone.transcripts.base import Format, Record, seen
 from siltstone.transcripts.files import Source, Told, sources, values
-from siltstone.transcripts.formats import FORMATS, Format, Record, seen
 
 __all__ = ["Record", "Told", "Transcripts", "read"]
 
+FORMATS = (claude_code.FORMAT, codex.FORMAT, chatgpt.FORMAT, claude_ai.FORMAT, lists.FORMAT)
 _SAMPLE = 200  #: values of a file by which its format is known
 _SMALL = 8 << 20  #: bytes of a file whose values are kept for a second reading
 
@@ -40,8 +43,15 @@ class Transcripts:
     def records(self, source: Source) -> Iterator[Record]:
         """The records of one of the files."""
         known, found = self._format(source)
-        if known is not None:
-            yield from known.read(_Values(source, self.told, found), self.told, source.stem)
+        if known is None:
+            return
+        for record in known.read(_Values(source, self.told, found), self.told, source.stem):
+            try:
+                read_message(record.message, 0)
+            except InvalidMessageError as error:
+                self.told.bad(record.where, "not a message", str(error).removeprefix("message 0: "))
+            else:
+                yield record
 
     def _format(self, source: Source) -> tuple[Format | None, Iterator[tuple[str, Any]]]:
         """The format of a file, None where nobody knows it; and its values."""
