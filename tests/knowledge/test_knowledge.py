@@ -108,14 +108,14 @@ SAID = json.loads((Path(__file__).parent.parent / "data" / "statements.json").re
 
 
 @pytest.mark.parametrize(
-    ("half", "both", "update", "repeat"), [("seen", 1, 0.95, 0.95), ("unseen", 0.97, 0.6, 0.8)]
+    ("half", "both", "update", "repeat"), [("seen", 1, 1, 1), ("unseen", 0.97, 1, 1)]
 )
 def test_of_two_true_statements_none_is_lost_and_most_changes_are_seen(
     half: str, both: float, update: float, repeat: float
 ) -> None:
     """Pairs of statements, written before the rule: both true of different things, a change, a repetition.
 
-    The rule was made with one half; the other half was first read when it was done.
+    The first rule was made with one half, and the other half was opened when it was done.
     """
     of_kind = {"both": "ADD", "update": "SUPERSEDE", "repeat": "NONE"}
     right: dict[str, list[bool]] = {kind: [] for kind in of_kind}

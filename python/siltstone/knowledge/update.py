@@ -10,7 +10,7 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import Final, Literal, TypeAlias
 
-from siltstone.knowledge.base import ACTS, Fact, FactStore, now_ms, pattern, rows, words_of
+from siltstone.knowledge.base import ACTS, Fact, FactStore, now_ms, pattern, patterns, rows, words_of
 
 # The words, values and subject of a short text, by which facts are compared.
 
@@ -60,19 +60,28 @@ def subject(text: str) -> str:
 _POLITE: Final = pattern("polite")
 _SAYS_CHANGE: Final = pattern("says change")
 _CHANGES_TO: Final = pattern("changes to")
+_THEY_CHANGED: Final = pattern("they changed")
+_IT_IS_NOW: Final = pattern("it is now")
+_LEADS_IN: Final = pattern("leads in")
+_REWORDED: Final = patterns("reworded")
 _GIVES_UP: Final = pattern("gives up")
 _FRONT: Final = pattern("front")
 _FORMS: Final = {word: form for form, line in rows("form") for word in (form, *line.split())}
 _CJK: Final = "\u3040-\u30ff\u3400-\u9fff"
+_HOUR: Final = r"\d+(?::\d+)?(?: ?[ap]m)?"
 _PIECE: Final = re.compile(
-    rf"\d+(?::\d+)?\s?(?:a\.m\.?|p\.m\.?|[ap]m\b)|[^\W_{_CJK}]+(?:[._/:@+~-]+[^\W_{_CJK}]+)*%?|→|➜"
+    rf"(?<!from ){_HOUR}(?: (?:to|until|till) |[-–]){_HOUR}\b(?![\w/-]|\.\d)"
+    rf"|\d+(?::\d+)?\s?(?:a\.m\.?|p\.m\.?|[ap]m\b)|[^\W_{_CJK}]+(?:[._/:@+~-]+[^\W_{_CJK}]+)*%?|→|➜"
     rf"|我们|(?:周|星期|礼拜)[一二三四五六日天]|[早晚]上|[上下中]午|凌晨|(?:[~.]{{0,2}}/)[\w./-]+|[{_CJK}]",
     re.IGNORECASE,
 )
 _CONTRACTED: Final = tuple(
     (re.compile(pattern, re.IGNORECASE), text)
     for pattern, text in (("\u2019", "'"), (r"\bcan(?:'t|not)\b", "can not"), (r"n't\b", " not"),
-                          (r"'(?:m|re)\b", " be"), (r"'ve\b", " have"), (r"'(?:s|d|ll)\b", " "))
+                          (r"\b(it|he|she|that|there|who)'s\b", r"\1 is"),
+                          (r"'s(?= (?:the|an?|on|in|at|not|now|called)\b)", " is"),
+                          (r"'(?:m|re)\b", " be"), (r"'ve\b", " have"), (r"'ll\b", " will"),
+                          (r"'(?:s|d)\b", " "))
 )  # fmt: skip
 
 
@@ -80,7 +89,7 @@ _CONTRACTED: Final = tuple(
 def _form(word: str) -> str:
     low = word.lower().rstrip(".").replace(" ", "")
     if low[0].isdigit():
-        return low.replace(".m", "m")
+        return re.sub(r"(?<=\d)(?:st|nd|rd|th)$", "", low.replace(".m", "m"))
     if (known := _FORMS.get(low)) is not None:
         return known
     if len(low) > 3 and low.isascii() and low.isalpha():
@@ -116,7 +125,7 @@ _MANY: Final = _stems(words_of("many"))
 _SEVERAL: Final = _stems(words_of("several"))
 _ATTRIBUTES: Final = _stems(words_of("attributes"))
 _ACTS: Final = _stems(" ".join(ACTS))
-_LEADS: Final = _stems("call name base locate host store set due keep 在")
+_LEADS: Final = _stems("call name base locate host store set due keep plan schedule book 在")
 _ONE_PLACE: Final = _stems("live locate base host store sit point call name park listen run 叫 住 在")
 _GATHERS: Final = _stems("take eat drink like love hate know speak own play read allergic")
 _DAYS: Final = _stems("monday tuesday wednesday thursday friday saturday sunday") | {
@@ -148,6 +157,7 @@ class Statement:
         says_change: Whether a word such as "now" says that something changed.
         names: Words that are written as names or codes.
         is_past: Whether it tells of an event that is over.
+        is_definite: Whether it begins with "the", so that one thing alone is meant.
     """
 
     tokens: tuple[str, ...]
@@ -161,6 +171,7 @@ class Statement:
     says_change: bool
     names: frozenset[str]
     is_past: bool
+    is_definite: bool
 
     @property
     def denies(self) -> bool:
@@ -178,58 +189,62 @@ def statement(text: str) -> Statement:
     """*text* in parts."""
     for contracted, put in _CONTRACTED:
         text = contracted.sub(put, text)
+    for wording, found in _REWORDED:
+        text = found.sub(wording, text)
     text = _POLITE.sub("", text.strip())
+    text = _LEADS_IN.sub("", _IT_IS_NOW.sub(r"\g<what> now", text))
+    text = _THEY_CHANGED.sub(r"\g<what> was \g<verb> to ", _POLITE.sub("", text))
     change = _CHANGES_TO.search(text)
     moves = change is not None and (
         change["move_zh"] is not None or str(change["move"]).lower() in ("moved", "relocated", "migrated")
     )
     plain, count = _SAYS_CHANGE.subn(" ", _CHANGES_TO.sub(" → ", text).strip())
-    given = frozenset(word for found in _GIVES_UP.finditer(plain) for word in _tokens(found["c"])[0])
+    given = frozenset(word for found in _GIVES_UP.finditer(plain) for word, _, _ in _tokens(found["c"]))
     front = _FRONT.match(plain)
-    tokens, raw = _tokens(plain[front.end() :] if front else plain)
-    fronted = _tokens(front[0])[0] if front else []
+    said = _tokens(plain[front.end() :] if front else plain)
+    tokens = [form for form, _, _ in said]
+    fronted = [form for form, _, _ in _tokens(front[0])] if front else []
     every = [word for word in (*tokens, *fronted) if word not in ("of", "for", "be", "→", "是", "在")]
     tied = frozenset((word, behind) for word, behind in pairwise(every) if word in _TIES)
-    verb = tokens.index("→") if "→" in tokens else _verb(tokens, raw)
-    names = (form for form, word in zip(tokens, raw, strict=True) if word[0].isupper() or not word.isalpha())
+    verb = tokens.index("→") if "→" in tokens else _verb(said)
+    names = (form for form, word, _ in said if word[0].isupper() or not word.isalpha())
     is_change, before = "→" in tokens, tokens[: max(0, verb)]
     return Statement(
         tokens=tuple(tokens), content=tuple(sorted(every)), tied=tied, verb=verb, is_change=is_change,
         moves=moves, given_up=given, names=frozenset(names), front=frozenset(fronted) - _TIES - {"for"},
         says_change=count > 0 or is_change or not {"new", "新"}.isdisjoint(before),
-        is_past=not is_change and verb >= 0 and (tokens[verb] in _PAST or raw[verb].lower().endswith("ed")),
+        is_past=not is_change and verb >= 0
+        and (tokens[verb] in _PAST or said[verb][1].lower().endswith("ed")),
+        is_definite=plain[:4].lower() == "the ",
     )  # fmt: skip
 
 
-def _tokens(text: str) -> tuple[list[str], list[str]]:
-    """The words of *text* in one form for each, and as they are written."""
-    formed = [(_form(word), word) for word in _PIECE.findall(text)]
-    kept = [each for each in formed if each[0] not in _LEFT_OUT]
-    return [form for form, _ in kept], [word for _, word in kept]
+def _tokens(text: str) -> list[tuple[str, str, bool]]:
+    """The words of *text*: in one form for each, as they are written, and whether an article is before it."""
+    kept, has_article = [], False
+    for word in _PIECE.findall(text):
+        form = _form(word)
+        if form not in _LEFT_OUT:
+            kept.append((form, word, has_article))
+        has_article = form in ("a", "an", "the")
+    return kept
 
 
-def _verb(tokens: Sequence[str], raw: Sequence[str]) -> int:
+def _verb(said: Sequence[tuple[str, str, bool]]) -> int:
     """The place of the first word that is used as a verb; -1 where none is known."""
-    for place, form in enumerate(tokens):
+    for place, (form, _, _) in enumerate(said):
         if place and form in _AUXILIARIES:
             return place
-    for place, form in enumerate(tokens):
-        if form in _ACTS:
-            before = raw[place - 1].lower() if place else "we"
-            if (
-                before in _PRONOUNS
-                or before in _NEVER
-                or before[-1] == "s"
-                or raw[place].endswith(("s", "ed"))
-            ):
+    for place, (form, word, has_article) in enumerate(said):
+        if form in _ACTS and not has_article:
+            before = said[place - 1][1].lower() if place else "we"
+            if before in _PRONOUNS or before in _NEVER or before[-1] == "s" or word.endswith(("s", "ed")):
                 return place
-    for place in range(
-        2, len(tokens)
-    ):  # an unknown verb stands before "at 9", and in Chinese before a number
-        if tokens[place][0].isdigit():
-            if not tokens[place - 1].isascii():
+    for place in range(2, len(said)):  # an unknown verb stands before "at 9", and in Chinese before a number
+        if said[place][0][0].isdigit():
+            if not said[place - 1][0].isascii():
                 return place - 1
-            return place - 2 if place > 2 and tokens[place - 1] in _PREPOSITIONS else -1
+            return place - 2 if place > 2 and said[place - 1][0] in _PREPOSITIONS else -1
     return -1
 
 
@@ -240,7 +255,17 @@ def repeats(one: str, other: str) -> bool:
         return False
     if left.verb < 0 or right.verb < 0 or not (left.tokens[left.verb].isascii()):
         return _in_order(left) == _in_order(right)
-    return left.subject == right.subject
+    fronts = left.front | right.front
+    mine, theirs = _bare_subject(left) - fronts, _bare_subject(right) - fronts
+    if mine != theirs and left.tokens[left.verb] == right.tokens[right.verb] == "be":  # "30 is the limit"
+        return left.subject == frozenset(right.tokens[right.verb + 1 :])
+    return mine == theirs
+
+
+def _bare_subject(said: Statement) -> frozenset[str]:
+    """The subject without places and times, which may stand anywhere."""
+    tied = {word for _, word in said.tied}
+    return said.subject - tied - _TIES - _TIMES - _UNITS - _LIGHT
 
 
 def replaces(new: str, old: str) -> str:
@@ -250,15 +275,25 @@ def replaces(new: str, old: str) -> str:
     given = after.given_up - _LIGHT - _PREPOSITIONS - _PRONOUNS
     if given and given <= known and not given & before.given_up - _LIGHT - _TIES:
         named = known - _LIGHT - _PREPOSITIONS - (_PRONOUNS if after.verb == 0 else set())
+        if not {"to", "→"}.isdisjoint(after.tokens):  # "from A to B" needs no verb of the old statement
+            named -= _ATTRIBUTES.union(before.tokens[before.verb : before.verb + 1])
         every = after.given_up.union(after.tokens, after.front)
         if named <= every and after.subject - _LIGHT <= known:
             return "the newer gives up what this states"
-    is_same = (
-        after.front == before.front and after.subject == before.subject and after.denies == before.denies
-    )
+    owners = {"i", "we"}
+    is_same = after.front == before.front and after.subject - owners == before.subject - owners
+    if is_same and after.denies != before.denies:
+        is_denied = (after.denies or after.says_change) and _affirmed(after) == _affirmed(before)
+        return "the newer denies what this states" if is_denied else ""
+    is_same = is_same and (after.subject == before.subject or bool(after.subject - owners))
     if not is_same or min(after.verb, before.verb) < 1 or not _is_one_relation(before, after):
         return ""
     return "the same subject and relation, another value" if _differ_in_one_value(before, after) else ""
+
+
+def _affirmed(said: Statement) -> list[str]:
+    """The words of content without the denial."""
+    return [word for word in said.content if word not in ("not", "never", "不", "没", "do", "can", "will")]
 
 
 def _in_order(said: Statement) -> list[str]:
@@ -305,7 +340,8 @@ def _differ_in_one_value(before: Statement, after: Statement) -> bool:
     kind = _kind(was)
     if not kind or kind != _kind(now) or _FINITE & {*behind, *was, *now}:
         return False
-    changes, has_many = after.says_change or before.is_change, bool(relation & _MANY)
+    changes = after.says_change or before.is_change
+    has_many = bool(relation & _MANY) and not relation & {"every", "each", "每"}
     if after.is_past and not changes:
         return "born" in relation
     if kind == "number":
@@ -315,14 +351,13 @@ def _differ_in_one_value(before: Statement, after: Statement) -> bool:
         is_day = bool(_DAYS & {*was, *now})
         is_unsure = (is_day or (len(now) > 2 and bool(_TIES & set(now)))) and not relation & _IS
         return changes or not (has_many or is_unsure)
+    are_names = after.names.issuperset(now) and before.names.issuperset(was)
     if changes:
-        are_names = after.names.issuperset(now) and before.names.issuperset(was)
         is_it = not {before.tokens[before.verb], after.tokens[after.verb]}.isdisjoint(("be", "是", "为"))
         return not relation & _GATHERS and (not is_it or are_names or bool(before.subject & _ATTRIBUTES))
-    is_own = before.subject & {"i", "we"} and after.names.issuperset(now) and before.names.issuperset(was)
+    is_one = before.is_definite or (before.subject & {"i", "we"} and len(before.subject) > 1)
     return not (before.subject & _SEVERAL or "have" in relation) and bool(
-        relation & _ONE_PLACE
-        or (relation & _IS and (before.subject & _ATTRIBUTES or (is_own and len(before.subject) > 1)))
+        relation & _ONE_PLACE or (relation & _IS and (before.subject & _ATTRIBUTES or (is_one and are_names)))
     )
 
 
