@@ -154,9 +154,7 @@ def make_policy(
             continue
         if key in IN_CODE and key in (each.name for each in fields(kind.settings)):
             raise ConfigError(f"{key} is a function and is given in code", field=key, value=given[key])
-        raise ConfigError(
-            f"{name} has no setting {key!r}{checks.nearest(key, known)}", field=key, value=given[key]
-        )
+        raise ConfigError(f"{name} has no setting {key!r}{checks.nearest(key, known)}", key, given[key])
     more = {key: given.pop(key, default) for key, default in kind.more.items()}
     for key, value in more.items():
         if not isinstance(value, str) or not value.strip():
@@ -179,7 +177,7 @@ def _kind(name: str) -> PolicyKind:
     kind = POLICIES.get(name)
     if kind is None:
         raise ConfigError(
-            f"there is no policy {name!r}{checks.nearest(name, policy_names())}", field="policy", value=name
+            f"there is no policy {name!r}{checks.nearest(name, policy_names())}", "policy", name
         )
     return kind
 
@@ -267,8 +265,8 @@ def read_settings(path: str | os.PathLike[str]) -> Settings:
         raise ConfigError(
             f"{file}: {CHOICE} must be the name of a policy, got {choice!r}"
             f"{nearest(str(choice), policy_names())}",
-            field=CHOICE,
-            value=choice,
+            CHOICE,
+            choice,
         )
     tables = {name: _table(said[name], name, file) for name in policy_names() if name in said}
     settings = Settings(file, choice, tables)

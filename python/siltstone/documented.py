@@ -197,9 +197,7 @@ def cosine(one: Sequence[float], other: Sequence[float]) -> float:
     """
     if len(one) != len(other):
         raise ConfigError(
-            f"vectors of {len(one)} and {len(other)} dimensions cannot be compared",
-            field="dimension",
-            value=len(other),
+            f"vectors of {len(one)} and {len(other)} dimensions cannot be compared", "dimension", len(other)
         )
     lengths = sqrt(sum(value * value for value in one)) * sqrt(sum(value * value for value in other))
     return sum(a * b for a, b in zip(one, other, strict=True)) / lengths if lengths else 0.0

@@ -42,6 +42,7 @@ from siltstone.hooks import (
     watch_compaction,
 )
 from siltstone.messages import Excerpt, History, Message, RawMessage
+from siltstone.models import ExtractiveModel
 from siltstone.tokens import TokenRule
 
 # The outcome of a compaction: compacted, skipped or failed, always with the numbers.
@@ -411,7 +412,6 @@ def answered(token_rule: TokenRule, request: llm.CompletionRequest) -> llm.Flow[
     if request.rank != llm.LAST_RESORT:
         return (yield request)
     # Late: its regular expressions cost more than all of this room.
-    from siltstone.models import ExtractiveModel
 
     return llm.call(ExtractiveModel(token_rule), replace(request, rank=0))
 

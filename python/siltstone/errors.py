@@ -104,6 +104,9 @@ class MessageTooLargeError(InvalidMessageError):
 class ConfigError(SiltstoneError, ValueError):
     """A setting out of its bounds, or unknown. Carries ``field`` and ``value``."""
 
+    def __init__(self, message: str, field: str = "", value: object = None) -> None:
+        super().__init__(message, field=field, value=value)
+
 
 def refuse(field: str, bound: str, value: object) -> NoReturn:
     """Raises the error that *field* must be *bound*.

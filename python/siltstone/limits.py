@@ -106,9 +106,7 @@ def window_of(model: str) -> Window:
         ConfigError: *model* is no text, or empty.
     """
     if not isinstance(model, str) or not model.strip():
-        raise ConfigError(
-            f"a model's name must be a text that is not empty, got {model!r}", field="model", value=model
-        )
+        raise ConfigError(f"a model's name must be a text that is not empty, got {model!r}", "model", model)
     name = re.split(r"[/:]", model.strip().lower())[-1]
     table = _table()
     for each in (name, _DATED.sub("", name), f"{_DATED.sub('', name)}-latest"):
@@ -128,8 +126,8 @@ def auto_window(model: str | None) -> int:
     if model is None:
         raise ConfigError(
             'context_window="auto" needs the name of the agent\'s model: agent_model="..."',
-            field="agent_model",
-            value=None,
+            "agent_model",
+            None,
         )
     found = window_of(model)
     if not found.resolved:

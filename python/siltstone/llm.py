@@ -9,6 +9,7 @@ from typing import Any, Generic, Literal, TypeAlias, TypeVar
 
 from siltstone import hooks
 from siltstone.errors import ModelError, refuse
+from siltstone.hooks import started
 from siltstone.messages import MaterialItem, well_formed
 
 T = TypeVar("T")
@@ -210,8 +211,6 @@ async def call_async(model: AsyncModels | None, request: CompletionRequest) -> C
 
 def _by(model: Model, request: CompletionRequest, deadline: float) -> object:
     """The answer of a sync model within *deadline* seconds. A later one is ignored."""
-    from siltstone.hooks import started
-
     try:
         return started(model, request, "siltstone-model").result(deadline)
     except TimeoutError as error:
@@ -222,8 +221,6 @@ def _by(model: Model, request: CompletionRequest, deadline: float) -> object:
 
 async def _asked_async(model: AsyncModel, request: CompletionRequest) -> object:
     """The answer of *model*. A sync model runs in a thread of its own, and never blocks the event loop."""
-    from siltstone.hooks import started
-
     if hooks.gives_coroutine(model):
         answer: object = model(request)
     else:

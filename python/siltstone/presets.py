@@ -49,15 +49,13 @@ def preset(asked: Any, *, documented: bool = True, **settings: Any) -> Preset:
         if beside:
             name, value = next(iter(beside.items()))
             raise ConfigError(
-                f"{name} must be said where {asked!r} is made, got {value!r} beside it",
-                field=name,
-                value=value,
+                f"{name} must be said where {asked!r} is made, got {value!r} beside it", name, value
             )
         return asked
     if isinstance(asked, System):
         return asked(documented=documented, **settings)
     if not isinstance(asked, str) or asked not in SYSTEMS:
         raise ConfigError(
-            f"there is no preset {asked!r}{nearest(str(asked), preset_names())}", field="preset", value=asked
+            f"there is no preset {asked!r}{nearest(str(asked), preset_names())}", "preset", asked
         )
     return SYSTEMS[asked](documented=documented, **settings)

@@ -41,7 +41,17 @@ from typing import Any, Final, Literal, Protocol, TypeAlias, cast
 
 from siltstone._native import message_tokens, text_size, text_tokens
 from siltstone.errors import ConfigError, InvalidMessageError
-from siltstone.messages import Message, Part, RawMessage, message_json_tokens, message_size
+from siltstone.messages import (
+    Excerpt,
+    History,
+    Message,
+    Part,
+    RawMessage,
+    message_json_tokens,
+    message_size,
+    read_message,
+)
+from siltstone.messages.dialects.base import without_inline_data
 
 TextMeasure: TypeAlias = tuple[str, int, bool, int]
 """The counted unit of a text, the divisor, whether the result is rounded up, and the minimum."""
@@ -96,7 +106,6 @@ class TokenRule(ABC):
         """The estimate for *messages* together. A history in outline is counted once."""
         if isinstance(messages, list | tuple):
             return self.tokens(sum(map(self.units, messages)))
-        from siltstone.messages import Excerpt, History
 
         if isinstance(messages, (History, Excerpt)):
             return self.tokens(messages.units(self))
@@ -136,8 +145,6 @@ def estimate_tokens(
         ConfigError: no such rule.
         InvalidMessageError: *x* is none of these, or holds what is not a message.
     """
-    from siltstone.messages import History, Message, read_message
-
     chosen = _rule(rule)
     if isinstance(x, str):
         return chosen.count_text(x)
@@ -346,7 +353,6 @@ def _without_media(message: Message) -> tuple[RawMessage, int]:
     media = () if message.said is not None else [part for part in message.parts if part.modality is not None]
     if not media:
         return message.raw, 0
-    from siltstone.messages.dialects.base import without_inline_data  # few messages carry data
 
     rest, _ = without_inline_data(message.raw)
     return rest, sum(map(_media_tokens, media))
@@ -466,7 +472,7 @@ class TokenizerRule(TokenRule):
         encode = getattr(tokenizer, "encode_ordinary", None) or getattr(tokenizer, "encode", None)
         if not callable(encode):
             raise ConfigError(
-                f"tokenizer must have a method encode, got {tokenizer!r}", field="tokenizer", value=tokenizer
+                f"tokenizer must have a method encode, got {tokenizer!r}", "tokenizer", tokenizer
             )
         own = getattr(tokenizer, "name", None)
         self.name = name or f"tokenizer:{own if isinstance(own, str) else type(tokenizer).__name__}"

@@ -292,8 +292,8 @@ class SiltstoneMiddleware(ChatMiddleware):
             raise ConfigError(
                 f"the service keeps conversation {kept!r}, and is sent only what is new, so siltstone cannot "
                 'compact it; run the agent with default_options={"store": False}',
-                field="conversation_id",
-                value=kept,
+                "conversation_id",
+                kept,
             )
         request: list[Any] = list(context.messages)
         stored = [each for each in request if _source(each) not in self._context_from]

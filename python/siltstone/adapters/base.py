@@ -598,7 +598,7 @@ def sync_session(session: AnySession) -> Session:
         raise ConfigError(
             f"session {session.session_id!r} is an AsyncSession, and the framework called a synchronous "
             "hook: run the agent with its async methods, or open the session with Session.open",
-            field="session",
-            value=session,
+            "session",
+            session,
         )
     return session

@@ -159,8 +159,8 @@ def _key(options: dict[str, Any]) -> str:
             raise ConfigError(
                 f"{name}= lets the server keep the conversation, so the session could not keep it within the "
                 "window: leave it out, and pass the whole list as input=, with the output of each answer",
-                field=name,
-                value=options[name],
+                name,
+                options[name],
             )
     found = [key for key in _KEYS if options.get(key) is not None]
     if len(found) != 1:

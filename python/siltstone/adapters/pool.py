@@ -80,15 +80,15 @@ class Pool(Generic[M]):
             raise ConfigError(
                 "session must be a Session, an AsyncSession, a store, or a function that opens the session "
                 f"of a conversation's id, got {type(source).__name__}",
-                field="session",
-                value=source,
+                "session",
+                source,
             )
         if options and not is_store:
             raise ConfigError(
                 f"the options of sessions ({', '.join(sorted(options))}) go with a store, got "
                 f"{type(source).__name__}: give them where you open the session",
-                field="session",
-                value=source,
+                "session",
+                source,
             )
         self._door = partial(Door[M], dialect=dialect, tools=tools)
         self._one = self._door(source) if isinstance(source, Session | AsyncSession) else None
@@ -177,8 +177,8 @@ class Pool(Generic[M]):
                 f"session {one.session.session_id!r} is one conversation, that of {known!r}, and the host "
                 f"named a second one, {thread!r}; nothing was written; give the adapter a store, or a "
                 "function that opens a session, instead of the session: then each has a session of its own",
-                field="session",
-                value=thread,
+                "session",
+                thread,
             )
         return one
 

@@ -423,8 +423,8 @@ def id_bytes(name: str) -> bytes:
         raise ConfigError(
             f"the id of a segment must be at most 65,535 bytes, got {len(raw):,} that begin with "
             f"{name[:20]!r}",
-            field="id",
-            value=name[:80],
+            "id",
+            name[:80],
         )
     return raw
 
@@ -434,8 +434,8 @@ def _row(name: str, values: Sequence[float], dimension: int) -> bytes:
     if len(values) != dimension:
         raise ConfigError(
             f"the vector of {name!r} must have {dimension} values, got {len(values)}",
-            field="dimension",
-            value=len(values),
+            "dimension",
+            len(values),
         )
     return _LENGTH.pack(len(raw)) + raw + _little(array("f", values))
 

@@ -459,9 +459,7 @@ def read_everything(path: str | os.PathLike[str]) -> Loaded[Record]:
 def _fields(record: Record) -> dict[str, Any]:
     if record.kind not in _KINDS:
         known = ", ".join(sorted(_KINDS))
-        raise ConfigError(
-            f"unknown kind of record {record.kind!r}; known are {known}", field="kind", value=record.kind
-        )
+        raise ConfigError(f"unknown kind of record {record.kind!r}; known are {known}", "kind", record.kind)
     return {"kind": record.kind, "session_id": record.session_id, "body": dict(record.body)}
 
 

@@ -16,20 +16,10 @@ from rich.markup import escape
 from rich.table import Table
 
 from siltstone import __version__, presets
-from siltstone.cli import demo as demonstration, edit, show, stores
+from siltstone.cli import demo as demonstration, edit, replay as replaying, show, stores
 from siltstone.cli.bench import bench
 from siltstone.cli.doctor import Diagnosis, SecretsFound, examine, scan
 from siltstone.cli.postgres import postgres
-from siltstone.cli.replay import (
-    MODELS,
-    Replay,
-    check_plot,
-    named_policy,
-    plot,
-    read_transcripts,
-    replay,
-    summed,
-)
 from siltstone.cli.serve import inspect, mcp
 from siltstone.compaction import Compactor
 from siltstone.config import policy_names
@@ -45,29 +35,14 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,  # its tables cut long lines at the width of the terminal
 )
-app.command(name="sessions")(show.sessions)
-app.command(name="search")(show.search)
-app.command(name="facts")(show.facts)
-app.command(name="show")(show.show)
-app.command(name="log")(show.log)
-app.command(name="compactions")(show.compactions)
-app.command(name="context")(show.context)
-app.command(name="timeline")(show.timeline)
-app.command(name="recalls")(show.recalls)
-app.command(name="expand")(show.expand)
-app.command(name="undo")(edit.undo)
-app.command(name="forget")(edit.forget)
-app.command(name="delete")(edit.delete)
-app.command(name="compact-store")(edit.compact_store)
-app.command(name="import")(edit.import_transcripts)
+for _command in (
+    *(show.sessions, show.search, show.facts, show.show, show.log, show.compactions, show.context),
+    *(show.timeline, show.recalls, show.expand, edit.undo, edit.forget, edit.delete, edit.compact_store),
+    *(edit.import_transcripts, show.export, edit.copy, show.memory_status, show.compact_memories),
+    *(mcp, inspect, bench),
+):
+    app.command(_command.__name__.replace("_", "-").replace("import-transcripts", "import"))(_command)
 app.command(name="claude-hook", hidden=True)(edit.claude_hook)
-app.command(name="export")(show.export)
-app.command(name="copy")(edit.copy)
-app.command(name="memory-status")(show.memory_status)
-app.command(name="compact-memories")(show.compact_memories)
-app.command(name="mcp")(mcp)
-app.command(name="inspect")(inspect)
-app.command(name="bench")(bench)
 app.add_typer(postgres)
 
 
@@ -150,7 +125,7 @@ def replay_command(
         list[str] | None,
         typer.Option(help=f"A documented system: {', '.join(preset_names())}. May be given several times."),
     ] = None,
-    model: Annotated[str, typer.Option(help=f"One of: {', '.join(MODELS)}.")] = "extractive",
+    model: Annotated[str, typer.Option(help=f"One of: {', '.join(replaying.MODELS)}.")] = "extractive",
     store: Annotated[
         str | None,
         typer.Option(
@@ -173,9 +148,9 @@ def replay_command(
 
     Exit code 1: a message was lost, a tool group was broken, or the window was exceeded.
     """
-    stores.choice("--model", model, MODELS)
+    stores.choice("--model", model, replaying.MODELS)
     if picture is not None:
-        check_plot(picture)
+        replaying.check_plot(picture)
     names, systems = policy or ([] if preset else ["threshold"]), preset or []
     if len(set(names)) < len(names):
         raise typer.BadParameter("each policy once", param_hint="--policy")
@@ -190,10 +165,10 @@ def replay_command(
             )
         if store is not None and Path(store).exists():
             raise typer.BadParameter(f"{store} exists; a replay wants a new directory", param_hint="--store")
-        policies: list[tuple[str, Compactor | Preset]] = [named_policy(name) for name in names]
+        policies: list[tuple[str, Compactor | Preset]] = [replaying.named_policy(name) for name in names]
         policies += [(name, presets.preset(name)) for name in systems]
-        sessions = read_transcripts(transcript)
-        replays: dict[str, list[Replay]] = {}
+        sessions = replaying.read_transcripts(transcript)
+        replays: dict[str, list[replaying.Replay]] = {}
         with stores.progress(hidden=as_json) as bar:
             length = sum(len(session.messages) for session in sessions)
             task = bar.add_task("replaying", total=length * len(policies))
@@ -201,21 +176,28 @@ def replay_command(
                 folder = Path(store or temporary)
                 folder = folder if len(policies) == 1 else folder / str(place)
                 replays[label] = [
-                    replay(
+                    replaying.replay(
                         session,
                         folder / str(number),
                         policy=chosen,
-                        model=MODELS[model](),
+                        model=replaying.MODELS[model](),
                         window=window,
                         progress=lambda: bar.advance(task),
                     )
                     for number, session in enumerate(sessions)
                 ]
     if picture is not None:
-        plot(replays, window, picture)
-    totals = {label: summed(results) for label, results in replays.items()}
+        replaying.plot(replays, window, picture)
+    totals = {label: replaying.summed(results) for label, results in replays.items()}
     if as_json:
-        told = [_replay_json(label, results, totals[label]) for label, results in replays.items()]
+        told = [
+            {
+                "policy": label,
+                "sessions": [result.to_json() for result in results],
+                "total": totals[label].to_json(),
+            }
+            for label, results in replays.items()
+        ]
         stores.print_json(told[0] if len(told) == 1 else {"policies": told})
     elif len(replays) == 1:
         stores.output.print(_replay_table([*next(iter(replays.values())), *totals.values()]))
@@ -287,12 +269,7 @@ def _show_diagnosis(diagnosis: Diagnosis) -> None:
     stores.line(f"{diagnosis.path}: {held}; {said}")
 
 
-def _replay_json(policy: str, results: list[Replay], total: Replay) -> dict[str, Any]:
-    sessions = [result.to_json() for result in results]
-    return {"policy": policy, "sessions": sessions, "total": total.to_json()}
-
-
-def _replay_table(results: list[Replay]) -> Table:
+def _replay_table(results: list[replaying.Replay]) -> Table:
     table = Table()
     for name in ("", *(result.name for result in results)):
         table.add_column(escape(name), overflow="fold")

@@ -17,18 +17,7 @@ from typing import Annotated, Any, Final, NamedTuple
 import typer
 
 from siltstone import __version__
-from siltstone.cli.stores import (
-    AsJson,
-    Place,
-    choice,
-    line,
-    open_place,
-    parts_of,
-    print_json,
-    progress,
-    refusals,
-    refuse,
-)
+from siltstone.cli import stores
 from siltstone.errors import DatasetError, requires
 from siltstone.evaluation.dataset import read_json
 from siltstone.llm import CompletionRequest
@@ -67,7 +56,7 @@ def bench(
     judge: Annotated[str, typer.Option(help="URL#NAME of the judge. [default: the model]")] = "",
     window: Annotated[int, typer.Option(min=1_000, help="The model's context window.")] = 16_000,
     questions: Annotated[int, typer.Option(min=1, help="Ask so many questions, evenly spread.")] = 100,
-    as_json: AsJson = False,
+    as_json: stores.AsJson = False,
 ) -> None:
     """Measure the calls of a turn on this machine, or how many questions of a dataset a model answers.
 
@@ -77,33 +66,35 @@ def bench(
     Example: siltstone bench --messages 1000
     """
     if dataset is not None:
-        with refusals():
-            choice("--dataset", dataset, _READERS)
+        with stores.refusals():
+            stores.choice("--dataset", dataset, _READERS)
             if file is None:
-                refuse(f"--dataset {dataset} needs the file of the dataset, such as {dataset}.json")
+                stores.refuse(f"--dataset {dataset} needs the file of the dataset, such as {dataset}.json")
             asked = _spread(_READERS[dataset], file, questions)
             models = _asked(model), _asked(judge or model)
-            with progress(hidden=as_json) as bar:
+            with stores.progress(hidden=as_json) as bar:
                 task = bar.add_task("asking", total=sum(len(talk.questions) for talk in asked))
                 answered = _answered(asked, models, window, lambda: bar.advance(task))
             _print_answers(answered, window, as_json=as_json)
         return
-    with refusals(), progress(hidden=as_json) as bar:
+    with stores.refusals(), stores.progress(hidden=as_json) as bar:
         task = bar.add_task("measuring", total=6)
         with _passing(store) as place:
             times = _measured(place, messages, lambda: bar.advance(task))
     machine = {"siltstone": __version__, "python": platform.python_version(), "machine": platform.machine()}
     if as_json:
-        print_json({**machine, "messages": messages, "microseconds": times})
+        stores.print_json({**machine, "messages": messages, "microseconds": times})
         return
-    line(f"siltstone {__version__}, Python {machine['python']}, {machine['machine']}, {messages:,} messages")
-    line(f"{'':<36}{'median':>12}{'99 %':>12}", "bold")
+    stores.line(
+        f"siltstone {__version__}, Python {machine['python']}, {machine['machine']}, {messages:,} messages"
+    )
+    stores.line(f"{'':<36}{'median':>12}{'99 %':>12}", "bold")
     for name, found in times.items():
-        line(f"{name:<36}{_shown(found['p50']):>12}{_shown(found['p99']):>12}")
+        stores.line(f"{name:<36}{_shown(found['p50']):>12}{_shown(found['p99']):>12}")
 
 
 @contextmanager
-def _passing(store: str | None) -> Iterator[Place]:
+def _passing(store: str | None) -> Iterator[stores.Place]:
     """The place of a new store, which is taken away at the end."""
     if store is None or not is_database(store):
         with tempfile.TemporaryDirectory(prefix="siltstone-bench-", dir=store) as folder:
@@ -111,15 +102,15 @@ def _passing(store: str | None) -> Iterator[Place]:
         return
     from siltstone.postgres.administration import passing_schema
 
-    conninfo, _ = parts_of(store)
+    conninfo, _ = stores.parts_of(store)
     with passing_schema(conninfo, "siltstone_bench") as schema:
         yield f"{conninfo}#{schema}"
 
 
-def _measured(place: Place, count: int, step: Callable[[], object]) -> dict[str, dict[str, float]]:
+def _measured(place: stores.Place, count: int, step: Callable[[], object]) -> dict[str, dict[str, float]]:
     """Median and 99th percentile of each call, in microseconds."""
     times = {}
-    with open_place(place, read_only=False) as store:
+    with stores.open_place(place, read_only=False) as store:
         for start in range(0, count, _BATCH):
             texts = (_text(number) for number in range(start, min(start + _BATCH, count)))
             store.index("bench", [Entry(text, (0, 1)) for text in texts])
@@ -148,7 +139,7 @@ def _measured(place: Place, count: int, step: Callable[[], object]) -> dict[str,
             )
             step()
     began = time.perf_counter()
-    with open_place(place, read_only=False) as store:
+    with stores.open_place(place, read_only=False) as store:
         store.search("bench", "pump 1", 5)
         opened = (time.perf_counter() - began) * 1e6
     times["open a store, and its first search"] = {"p50": opened, "p99": opened}
@@ -278,19 +269,21 @@ def _asked(given: str) -> Model:
     """The model at ``URL#NAME``."""
     url, _, name = given.partition("#")
     if not (name and url.startswith(("http://", "https://"))):
-        refuse(f"--model and --judge must be URL#NAME, such as http://localhost:8080/v1#qwen3, got {given!r}")
+        stores.refuse(
+            f"--model and --judge must be URL#NAME, such as http://localhost:8080/v1#qwen3, got {given!r}"
+        )
     try:
         with requires("openai", "siltstone bench --dataset"):
             from openai import OpenAI, OpenAIError
     except ImportError as error:
-        refuse(str(error))
+        stores.refuse(str(error))
     model = openai(name, OpenAI(base_url=url, api_key=os.environ.get(_KEY) or "none"))
 
     def asked(request: CompletionRequest) -> Any:
         try:
             return model(request)
         except OpenAIError as error:
-            refuse(f"the model {given} did not answer: {error}")
+            stores.refuse(f"the model {given} did not answer: {error}")
 
     return asked
 
@@ -356,12 +349,12 @@ def _opened(place: Path, window: int) -> Session:
 
 def _print_answers(found: dict[str, Raw], window: int, *, as_json: bool) -> None:
     if as_json:
-        print_json({"window": window, "sent": found})
+        stores.print_json({"window": window, "sent": found})
         return
-    line(f"{'':<20}{'answered':>10}{'tokens':>10}{'seconds':>10}", "bold")
+    stores.line(f"{'':<20}{'answered':>10}{'tokens':>10}{'seconds':>10}", "bold")
     for way, each in found.items():
-        line(f"{way:<20}{each['answered']:>10.3f}{each['tokens']:>10,.0f}{each['seconds']:>10.2f}")
-    line(f"{found['recall']['questions']} questions, a window of {window:,} tokens")
+        stores.line(f"{way:<20}{each['answered']:>10.3f}{each['tokens']:>10,.0f}{each['seconds']:>10.2f}")
+    stores.line(f"{found['recall']['questions']} questions, a window of {window:,} tokens")
 
 
 # Measures the time that siltstone adds to a turn.

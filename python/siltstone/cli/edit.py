@@ -14,25 +14,8 @@ from typing import Annotated, Any
 
 import typer
 
+from siltstone.cli import stores
 from siltstone.cli.show import SessionId, StorePath, heading
-from siltstone.cli.stores import (
-    STORE_FILE,
-    AnyStore,
-    AsJson,
-    Place,
-    errors,
-    find_store,
-    line,
-    opened,
-    opened_session,
-    print_json,
-    printable,
-    progress,
-    refusals,
-    refuse,
-    shown,
-    working,
-)
 from siltstone.errors import SiltstoneError
 from siltstone.figures import log_rows, plain, require_session
 from siltstone.memory import ForgetReport
@@ -53,7 +36,7 @@ _MOST_SESSIONS = 10  #: sessions that the report of an import names
 # Commands that change a store: ``undo``, ``forget``, ``import``.
 
 
-def undo(store: StorePath, session: SessionId = None, as_json: AsJson = False) -> None:
+def undo(store: StorePath, session: SessionId = None, as_json: stores.AsJson = False) -> None:
     """Take the last compaction of a session back.
 
     The messages that it covered, or that a branch left out, are in context again.
@@ -62,12 +45,13 @@ def undo(store: StorePath, session: SessionId = None, as_json: AsJson = False) -
 
     Exit code 1: there was no compaction to take back.
     """
-    with refusals(), opened_session(store, session, read_only=False) as (_, held):
+    with stores.refusals(), stores.opened_session(store, session, read_only=False) as (_, held):
         session, record = held.session_id, held.undo_compaction()
-    if as_json:
-        print_json({"session": session, "undone": None if record is None else plain(asdict(record))})
-    else:
-        line("there is no compaction to take back" if record is None else f"taken back: {heading(record)}")
+    stores.tell(
+        {"session": session, "undone": None if record is None else plain(asdict(record))},
+        "there is no compaction to take back" if record is None else f"taken back: {heading(record)}",
+        as_json=as_json,
+    )
     raise typer.Exit(1 if record is None else 0)
 
 
@@ -86,7 +70,7 @@ def forget(
     ] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Change nothing; say what would be.")] = False,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
-    as_json: AsJson = False,
+    as_json: stores.AsJson = False,
 ) -> None:
     """Forget messages for ever.
 
@@ -111,9 +95,9 @@ def forget(
         "near": near,
         "identifiers": identifiers,
     }
-    with refusals():
-        path = find_store(store)
-        with working("searching", hidden=as_json), opened(path, read_only=True) as held:
+    with stores.refusals():
+        path = stores.find_store(store)
+        with stores.working("searching", hidden=as_json), stores.opened(path, read_only=True) as held:
             if session is not None:
                 require_session(held, session)
             report = held.forget(**criteria, dry_run=True)
@@ -121,10 +105,10 @@ def forget(
             if not yes:
                 other = ", or --dry-run to see what would be forgotten"
                 _sure(_figures(path, report), "Forget this for ever?", other)
-            with working("forgetting", hidden=as_json), opened(path, read_only=False) as held:
+            with stores.working("forgetting", hidden=as_json), stores.opened(path, read_only=False) as held:
                 report = held.forget(**criteria)
     if as_json:
-        print_json({"store": shown(path), **plain(asdict(report))})
+        stores.print_json({"store": stores.shown(path), **plain(asdict(report))})
     else:
         _tell(path, report)
     raise typer.Exit(0 if report.erased or report.dry_run else 1)
@@ -137,7 +121,7 @@ def delete(
         bool, typer.Option("--whole", help="The whole store, with its caches and its files of a preset.")
     ] = False,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
-    as_json: AsJson = False,
+    as_json: stores.AsJson = False,
 ) -> None:
     """Delete a session, or a whole store.
 
@@ -149,56 +133,60 @@ def delete(
     stays taken, so that a program that still has it open cannot bring it back.
     """
     if (session is None) is not whole:
-        refuse("name what to delete: --session ID, or --whole for the store")
-    with refusals():
-        path = find_store(store)
+        stores.refuse("name what to delete: --session ID, or --whole for the store")
+    with stores.refusals():
+        path = stores.find_store(store)
         if whole and is_database(path):
-            refuse("drop the schema of the store in the database: that deletes the whole store")
-        with opened(path, read_only=True) as held:
+            stores.refuse("drop the schema of the store in the database: that deletes the whole store")
+        with stores.opened(path, read_only=True) as held:
             name = None if session is None else require_session(held, session)
             stats = held.stats(name)
-        what = f"session {name!r} of {shown(path)}" if name is not None else f"the store {shown(path)}"
+        what = (
+            f"session {name!r} of {stores.shown(path)}"
+            if name is not None
+            else f"the store {stores.shown(path)}"
+        )
         told = f"{stats.messages:,} messages and {stats.entries:,} entries"
         if not yes:
             _sure(f"{what} has {told}", "Delete it?")
-        with working("deleting", hidden=as_json):
+        with stores.working("deleting", hidden=as_json):
             if name is not None:
-                with opened(path, read_only=False) as held:
+                with stores.opened(path, read_only=False) as held:
                     held.delete_session(name)
             else:
                 _remove(Path(path))
-    if as_json:
-        print_json(
-            {"store": shown(path), "session": name, "messages": stats.messages, "entries": stats.entries}
-        )
-    else:
-        line(f"{what} is deleted: {told}")
+    stores.tell(
+        {"store": stores.shown(path), "session": name, "messages": stats.messages, "entries": stats.entries},
+        f"{what} is deleted: {told}",
+        as_json=as_json,
+    )
 
 
-def compact_store(store: StorePath, as_json: AsJson = False) -> None:
+def compact_store(store: StorePath, as_json: stores.AsJson = False) -> None:
     """Give the room of what was deleted back to the disk. Nothing in the store changes.
 
     Example: siltstone compact-store agent-data
 
     Other processes may use the store meanwhile; their writes wait. The disk needs room for a second copy.
     """
-    with refusals():
-        path = find_store(store)
+    with stores.refusals():
+        path = stores.find_store(store)
         if is_database(path):
-            refuse("`siltstone postgres erase` rewrites the tables of a store in a database")
-        with working("writing the file anew", hidden=as_json), MemoryStore.open(path) as held:
+            stores.refuse("`siltstone postgres erase` rewrites the tables of a store in a database")
+        with stores.working("writing the file anew", hidden=as_json), MemoryStore.open(path) as held:
             before = held.stats().disk_bytes
             held.shrink()
             after = held.stats().disk_bytes
-    if as_json:
-        print_json({"store": shown(path), "before": before, "after": after})
-    else:
-        line(f"{shown(path)} had {before:,} bytes, and has {after:,} now")
+    stores.tell(
+        {"store": stores.shown(path), "before": before, "after": after},
+        f"{stores.shown(path)} had {before:,} bytes, and has {after:,} now",
+        as_json=as_json,
+    )
 
 
 def _remove(store: Path) -> None:
     """Removes the files of a store, and its directory where nothing else is in it."""
-    for folder in (store / STORE_FILE.parts[0], store / "vault"):
+    for folder in (store / stores.STORE_FILE.parts[0], store / "vault"):
         if folder.exists():
             shutil.rmtree(folder)
     if not any(store.iterdir()):
@@ -224,7 +212,7 @@ def import_transcripts(
     strict: Annotated[bool, typer.Option("--strict", help="Refuse files with a broken line.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Change nothing; say what would be.")] = False,
     undo: Annotated[bool, typer.Option("--undo", help="Take back what came from these files.")] = False,
-    as_json: AsJson = False,
+    as_json: stores.AsJson = False,
 ) -> None:
     """Take transcripts of other programs into a store.
 
@@ -238,34 +226,34 @@ def import_transcripts(
 
     Exit code 1: a session of the store did not come from these files, and got none of their messages.
     """
-    with refusals():
+    with stores.refusals():
         kind = kind_of(transcripts[0]) if len(transcripts) == 1 and Path(transcripts[0]).is_file() else ""
         if kind in ("everything", "segments", "knowledge"):
             if namespace or by_project or redact or strict or dry_run or undo:
-                refuse(f"{transcripts[0]} is an archive of siltstone: --session is its only option")
+                stores.refuse(f"{transcripts[0]} is an archive of siltstone: --session is its only option")
             _import_archive(Path(transcripts[0]), store, session, kind, as_json=as_json)
             return
         if undo:
-            with opened(store, read_only=dry_run) as held:
+            with stores.opened(store, read_only=dry_run) as held:
                 done = take_back(held, transcripts, writes=not dry_run)
             if as_json:
-                print_json({"store": shown(store), "dry_run": dry_run, "undone": done})
+                stores.print_json({"store": stores.shown(store), "dry_run": dry_run, "undone": done})
             else:
                 said = "would be" if dry_run else "were"
-                line(f"{sum(done.values()):,} messages of {len(done):,} sessions {said} taken back")
+                stores.line(f"{sum(done.values()):,} messages of {len(done):,} sessions {said} taken back")
             return
         found = Transcripts(transcripts, strict=strict)
         if strict or session is not None:
             names = {record.session for record in found}
             if session is not None and len(names) > 1:
-                refuse(f"--session names one session, and {', '.join(transcripts)} has {len(names)}")
+                stores.refuse(f"--session names one session, and {', '.join(transcripts)} has {len(names)}")
         elif not is_database(store) and not Path(store).exists():
             found.check_formats()  # files that nobody knows make no store
         found.told = Told(strict=strict)
         options: dict[str, Any] = {"redaction": True} if redact else {}
         if namespace is not None:
             options["namespace"] = namespace
-        with _taking(store, dry_run=dry_run) as maybe, progress(hidden=as_json) as bar:
+        with _taking(store, dry_run=dry_run) as maybe, stores.progress(hidden=as_json) as bar:
             whole = sum(each.size for each in found.sources)
             task = bar.add_task("importing", total=whole)
             intake = Intake(
@@ -294,11 +282,11 @@ def claude_hook(
     try:
         asked = json.load(sys.stdin)
         starts = asked["hook_event_name"] == "SessionStart"
-        if starts and not Path(store, *STORE_FILE.parts).exists():
+        if starts and not Path(store, *stores.STORE_FILE.parts).exists():
             return
-        with opened(store, read_only=starts, make=True) as held:
+        with stores.opened(store, read_only=starts, make=True) as held:
             if starts:
-                typer.echo(printable(_recalled(held, namespace, asked["session_id"])), nl=False)
+                typer.echo(stores.printable(_recalled(held, namespace, asked["session_id"])), nl=False)
             else:
                 options = {"namespace": namespace}
                 intake = Intake(held, options=options, session=None, by_project=False, writes=True)
@@ -308,7 +296,7 @@ def claude_hook(
         raise typer.Exit(1) from None
 
 
-def _recalled(store: AnyStore, namespace: str, session: str) -> str:
+def _recalled(store: stores.AnyStore, namespace: str, session: str) -> str:
     """What a conversation is told at its start: which ones are kept, and what its user asked for in it."""
     kept = [each for each in sessions_of(store, namespace) if each.messages and each.last_at]
     if not kept:
@@ -332,92 +320,97 @@ def _short(text: str) -> str:
     return line if len(line) <= _LONGEST_RECALLED else f"{line[:_LONGEST_RECALLED]}…"
 
 
-def _tell_taken(taken: Taken, told: Told, store: Place, *, as_json: bool, dry_run: bool) -> None:
+def _tell_taken(taken: Taken, told: Told, store: stores.Place, *, as_json: bool, dry_run: bool) -> None:
     if as_json:
         sessions = [{"session": name, "messages": count} for name, count in taken.sessions.items()]
         counts = {"new": taken.new, "known": taken.known, "unchanged": taken.unchanged}
         left = {"left_out": dict(told.left_out), "broken": dict(told.broken), "places": told.places}
-        print_json(
-            {"store": shown(store), "dry_run": dry_run, "sessions": sessions, **counts, **left}
+        stores.print_json(
+            {"store": stores.shown(store), "dry_run": dry_run, "sessions": sessions, **counts, **left}
             | {"refused": taken.refused}
         )
         return
     said = "would be new" if dry_run else "are new"
-    line(
+    stores.line(
         f"{taken.new:,} messages {said}, in {len(taken.sessions):,} sessions; {taken.known:,} were known; "
         f"{taken.unchanged:,} files are unchanged"
     )
     for name, count in list(taken.sessions.items())[:_MOST_SESSIONS]:
-        line(f"{count:,} messages {'would be' if dry_run else 'are'} in session {name!r}")
+        stores.line(f"{count:,} messages {'would be' if dry_run else 'are'} in session {name!r}")
     if len(taken.sessions) > _MOST_SESSIONS:
-        line(f"and so on: siltstone sessions {shown(store)}")
+        stores.line(f"and so on: siltstone sessions {stores.shown(store)}")
     for kinds, what in ((told.left_out, "left out"), (told.broken, "broken")):
         if kinds:
-            line(f"{what}: {', '.join(f'{count:,} {kind}' for kind, count in kinds.most_common())}")
+            stores.line(f"{what}: {', '.join(f'{count:,} {kind}' for kind, count in kinds.most_common())}")
     for place in [*told.places, *taken.refused.values()]:
-        line(place, "yellow")
+        stores.line(place, "yellow")
 
 
 @contextmanager
-def _taking(store: Place, *, dry_run: bool) -> Iterator[AnyStore | None]:
+def _taking(store: stores.Place, *, dry_run: bool) -> Iterator[stores.AnyStore | None]:
     """The store of an import; None for a dry run into a new store."""
-    if dry_run and not is_database(store) and not Path(store, *STORE_FILE.parts).exists():
+    if dry_run and not is_database(store) and not Path(store, *stores.STORE_FILE.parts).exists():
         yield None
     else:
-        with opened(store, read_only=dry_run, make=True) as held:
+        with stores.opened(store, read_only=dry_run, make=True) as held:
             yield held
 
 
-def _import_archive(path: Path, store: Place, session: str | None, kind: str, *, as_json: bool) -> None:
-    with working(f"importing {path.name}", hidden=as_json), opened(store, read_only=False, make=True) as held:
+def _import_archive(
+    path: Path, store: stores.Place, session: str | None, kind: str, *, as_json: bool
+) -> None:
+    with (
+        stores.working(f"importing {path.name}", hidden=as_json),
+        stores.opened(store, read_only=False, make=True) as held,
+    ):
         if kind == "everything":
             done = import_everything(held, path, session_id=session)
         elif kind == "segments":
             done = import_segments(held, path, session_id=session)
         elif session is None:
-            refuse("facts belong to a session: name it with --session")
+            stores.refuse("facts belong to a session: name it with --session")
         else:
             done = import_knowledge(held, path, session_id=session)
     if as_json:
-        print_json({"store": shown(store), "format": kind, **asdict(done)})
+        stores.print_json({"store": stores.shown(store), "format": kind, **asdict(done)})
         return
     names = ", ".join(map(repr, done.sessions)) or "no session"
-    line(
+    stores.line(
         f"{done.messages} messages, {done.compactions} compactions, {done.entries} entries and {done.facts} "
         f"facts are in {names}"
     )
     if done.duplicates or done.skipped:
-        line(f"{done.duplicates} were there already; {done.skipped} lines could not be read")
+        stores.line(f"{done.duplicates} were there already; {done.skipped} lines could not be read")
 
 
 def _sure(told: str, question: str, other: str = "") -> None:
     """Asks on the terminal. Without a terminal it refuses; if the answer is no, the command ends."""
     if not sys.stdin.isatty():
-        refuse(f"nobody can be asked: say --yes{other}")
-    errors.print(printable(told), highlight=False, markup=False, soft_wrap=True)
+        stores.refuse(f"nobody can be asked: say --yes{other}")
+    stores.errors.print(stores.printable(told), highlight=False, markup=False, soft_wrap=True)
     if not typer.confirm(question, err=True):
         raise typer.Exit(2)
 
 
-def _tell(path: Place, report: ForgetReport) -> None:
-    line(_figures(path, report))
+def _tell(path: stores.Place, report: ForgetReport) -> None:
+    stores.line(_figures(path, report))
     if report.kept:
-        line(f"kept, as names and ids: {', '.join(report.kept)}")
+        stores.line(f"kept, as names and ids: {', '.join(report.kept)}")
     if "identifiers" in report.remaining:
-        line("the text is in what is kept: --identifiers takes that as well")
+        stores.line("the text is in what is kept: --identifiers takes that as well")
     if report.near:
-        line(f"other spellings stay: {', '.join(map(repr, report.near))}; --near takes them as well")
+        stores.line(f"other spellings stay: {', '.join(map(repr, report.near))}; --near takes them as well")
     if {"pages", "wal", "copies"} & set(report.remaining):
-        line("PostgreSQL keeps the bytes for a while: siltstone postgres erase clears the tables")
+        stores.line("PostgreSQL keeps the bytes for a while: siltstone postgres erase clears the tables")
     if "files" in report.remaining:
-        line("a file of your own in a vault has the text; or another process used the store, and it goes "
-             "with the next forget")  # fmt: skip
+        said = "a file of your own in a vault has the text; or another process used the store"
+        stores.line(f"{said}, and it goes with the next forget")
 
 
-def _figures(path: Place, report: ForgetReport) -> str:
+def _figures(path: stores.Place, report: ForgetReport) -> str:
     done = "would be forgotten" if report.dry_run else "were forgotten"
     return (
-        f"{shown(path)}: {report.messages} messages, {report.entries} entries and "
+        f"{stores.shown(path)}: {report.messages} messages, {report.entries} entries and "
         f"{report.summaries} summaries of {report.sessions} sessions {done}"
     )
 
@@ -436,7 +429,7 @@ def copy(
             metavar="OTHER", help="The directory of a store; a new one is made. Or postgresql://..."
         ),
     ],
-    as_json: AsJson = False,
+    as_json: stores.AsJson = False,
 ) -> None:
     """Copy every session of a store into another store.
 
@@ -448,13 +441,13 @@ def copy(
     that has another history in the target is refused.
     """
     with (
-        refusals(),
-        opened(source, read_only=True) as here,
-        opened(target, read_only=False, make=True, limits=_WIDEST) as there,
-        progress(hidden=as_json) as bar,
+        stores.refusals(),
+        stores.opened(source, read_only=True) as here,
+        stores.opened(target, read_only=False, make=True, limits=_WIDEST) as there,
+        stores.progress(hidden=as_json) as bar,
     ):
-        if shown(_place_of(here, source)) == shown(_place_of(there, target)):
-            refuse(f"{shown(source)} and {shown(target)} are the same store")
+        if stores.shown(_place_of(here, source)) == stores.shown(_place_of(there, target)):
+            stores.refuse(f"{stores.shown(source)} and {stores.shown(target)} are the same store")
         task = bar.add_task("copying", total=None)
 
         def tell(session: str, done: int, total: int) -> None:
@@ -462,22 +455,23 @@ def copy(
 
         copied = copy_store(here, there, progress=tell)
     if as_json:
-        print_json({"source": shown(source), "target": shown(target), **asdict(copied)})
+        stores.print_json({"source": stores.shown(source), "target": stores.shown(target), **asdict(copied)})
     else:
         _show(copied, target)
     raise typer.Exit(1 if copied.differing else 0)
 
 
-def _place_of(store: AnyStore, place: Place) -> Place:
+def _place_of(store: stores.AnyStore, place: stores.Place) -> stores.Place:
     """The place of *store*; *place* may be a path above or below its directory."""
     return store.path if isinstance(store, MemoryStore) else place
 
 
-def _show(copied: Copied, target: Place) -> None:
-    line(
-        f"{shown(target)} has all {copied.sessions:,} sessions, {copied.skipped:,} of them from before: "
-        f"{copied.messages:,} messages, {copied.compactions:,} compactions, {copied.entries:,} entries, "
-        f"{copied.facts:,} facts; all of it was compared"
-        if not copied.differing
-        else f"written to meanwhile, and not the same: {', '.join(map(repr, copied.differing))}"
+def _show(copied: Copied, target: stores.Place) -> None:
+    if copied.differing:
+        stores.line(f"written to meanwhile, and not the same: {', '.join(map(repr, copied.differing))}")
+        return
+    stores.line(
+        f"{stores.shown(target)} has all {copied.sessions:,} sessions, {copied.skipped:,} of them from "
+        f"before: {copied.messages:,} messages, {copied.compactions:,} compactions, {copied.entries:,} "
+        f"entries, {copied.facts:,} facts; all of it was compared"
     )

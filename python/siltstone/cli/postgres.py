@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from siltstone.cli.stores import AsJson, line, parts_of, print_json, refusals, working
+from siltstone.cli.stores import AsJson, line, parts_of, print_json, refusals, tell, working
 from siltstone.memory import Finding
 
 Address = Annotated[
@@ -41,10 +41,11 @@ def setup(address: Address, as_json: AsJson = False) -> None:
         shown = operator.address(conninfo)
         with working("making tables", hidden=as_json):
             PostgresStore.open(conninfo, schema=schema, setup=True).close()
-    if as_json:
-        print_json({"address": shown, "schema": schema})
-    else:
-        line(f"{shown}: schema {schema!r} has the tables of a store")
+    tell(
+        {"address": shown, "schema": schema},
+        f"{shown}: schema {schema!r} has the tables of a store",
+        as_json=as_json,
+    )
 
 
 @postgres.command(name="check")

@@ -141,10 +141,11 @@ def inspect(
         if export is not None:
             with stores.working(f"writing {export.name}", hidden=as_json):
                 length = write_export(subject, export, session)
-            if as_json:
-                stores.print_json({"file": str(export), "bytes": length})
-            else:
-                stores.line(f"{length:,} bytes are in {export}: open it in a browser")
+            stores.tell(
+                {"file": str(export), "bytes": length},
+                f"{length:,} bytes are in {export}: open it in a browser",
+                as_json=as_json,
+            )
             return
         page = "/" if session is None else link("session", session=session)
 

@@ -14,45 +14,11 @@ from typing import Annotated, Any, get_args
 import typer
 from rich.cells import cell_len, set_cell_size
 
-from siltstone import models, tokens
+from siltstone import figures, models, tokens
 from siltstone._native import matching_lines
-from siltstone.cli.stores import (
-    AnyStore,
-    AsJson,
-    Place,
-    choice,
-    find_store,
-    line,
-    moment,
-    opened,
-    opened_session,
-    output,
-    print_json,
-    refusals,
-    refuse,
-    working,
-)
+from siltstone.cli import stores
 from siltstone.compaction.breakdown import ContextBreakdown
 from siltstone.engine import Compacted, Failed
-from siltstone.figures import (
-    PLACINGS,
-    RECALL_REASONS,
-    Change,
-    Fate,
-    Mark,
-    RecalledEntry,
-    ShownRecall,
-    difference,
-    explained,
-    filling,
-    log_rows,
-    plain,
-    recall_cost,
-    recalls as recalls_of,
-    require_session,
-    told,
-    why,
-)
 from siltstone.knowledge import MAX_FACTS, Fact
 from siltstone.llm import EXTRACTIVE
 from siltstone.memory import Ranker, RecallRecord, SearchHit, SearchOrder
@@ -75,7 +41,7 @@ _INDENT = " " * 15
 _CALL = re.compile(r"\[(call|result) \S+: ")  #: the ids of calls, which are left out
 
 
-def change_json(change: Change) -> dict[str, Any]:
+def change_json(change: figures.Change) -> dict[str, Any]:
     """The figures of a compaction, and its messages by their numbers."""
     record = change.record
     return {
@@ -100,38 +66,42 @@ def change_json(change: Change) -> dict[str, Any]:
     }
 
 
-def show_difference(change: Change) -> None:
+def show_difference(change: figures.Change) -> None:
     """Prints *change*: a line for each message, with its fate."""
     record = change.record
     saved = record.tokens_before - record.tokens_after
-    line(f"compaction {record.id} by {record.policy or 'nobody'}", "bold")
-    said = why(record)
-    line(f"reason {record.reason}{f': {said}' if said else ''}")
-    line(f"{record.tokens_before:,} to {record.tokens_after:,} tokens: {saved:,} fewer in each request")
+    stores.line(f"compaction {record.id} by {record.policy or 'nobody'}", "bold")
+    said = figures.why(record)
+    stores.line(f"reason {record.reason}{f': {said}' if said else ''}")
+    stores.line(
+        f"{record.tokens_before:,} to {record.tokens_after:,} tokens: {saved:,} fewer in each request"
+    )
     if record.seconds is not None:
-        line(f"took {record.seconds:,.3f} s")
+        stores.line(f"took {record.seconds:,.3f} s")
     if record.usage:
         sent, received = (
             sum(getattr(each, name) for each in record.usage) for name in ("input_tokens", "output_tokens")
         )
-        line(f"cost: {len(record.usage)} model calls, {sent:,} tokens sent, {received:,} received")
+        stores.line(f"cost: {len(record.usage)} model calls, {sent:,} tokens sent, {received:,} received")
     if change.earlier:
-        line(f"{change.earlier:,} messages had left before", "dim")
+        stores.line(f"{change.earlier:,} messages had left before", "dim")
     width = max((len(fate.rule) + 2 for fate in change.fates if fate.rule), default=0)
-    room = max(_LEAST, output.width - _BEFORE - width)
+    room = max(_LEAST, stores.output.width - _BEFORE - width)
     for fate in change.gone:
         each, mark = _shown(fate), "- archived    " if fate.is_archived else "- log only    "
-        line(
+        stores.line(
             f"{mark}{each['seq']:>6}  {each['role']:<9}  {fate.rule:<{width}}{_cut(each['text'], room)}",
             "red",
         )
     for place, text in enumerate(_summary_lines(record.summary)):
-        line(f"{'+ summary      ' if place == 0 else _INDENT}{text}", "green")
+        stores.line(f"{'+ summary      ' if place == 0 else _INDENT}{text}", "green")
     for fate in change.kept:
         each, mark = _shown(fate), "kept        " if fate.kind == "kept" else "shortened   "
-        line(f"  {mark}{each['seq']:>6}  {each['role']:<9}  {fate.rule:<{width}}{_cut(each['text'], room)}")
+        stores.line(
+            f"  {mark}{each['seq']:>6}  {each['role']:<9}  {fate.rule:<{width}}{_cut(each['text'], room)}"
+        )
     found = sum(fate.is_archived for fate in change.gone)
-    line(
+    stores.line(
         f"{len(change.gone):,} summarised, {found:,} of them can be found by a search, "
         f"{len(change.kept):,} kept"
     )
@@ -140,16 +110,16 @@ def show_difference(change: Change) -> None:
 def _summary_lines(summary: str) -> list[str]:
     """The lines of the summary; in a terminal only its first lines, cut to the width."""
     lines = [text for text in summary.strip().splitlines() if text.strip()]
-    if not output.is_terminal:
+    if not stores.output.is_terminal:
         return lines
-    room = max(_LEAST, output.width - len(_INDENT))
+    room = max(_LEAST, stores.output.width - len(_INDENT))
     shown = [_cut(text, room) for text in lines[:_SUMMARY]]
     if len(lines) > _SUMMARY:
         shown.append(f"... {len(lines) - _SUMMARY} more lines; without --diff all of them are shown")
     return shown
 
 
-def _shown(fate: Fate) -> dict[str, Any]:
+def _shown(fate: figures.Fate) -> dict[str, Any]:
     message = read_message(decode(fate.row.raw), fate.seq)
     text = _CALL.sub(r"[\1 ", " ".join(in_words(message).split()))
     return {"seq": fate.seq, "role": message.role, "rule": fate.rule, "text": _cut(text, _LONGEST)}
@@ -176,13 +146,13 @@ def draw(bands: dict[str, int], full: ContextBreakdown, window: int | None) -> N
     whole = window or full.total_tokens
     shown = {**bands, "free": full.remaining_tokens} if window else bands
     widest = max(map(len, shown), default=0)
-    room = max(_LEAST_BAR, min(_BAR, output.width - widest - _FIGURES))
-    if output.is_terminal:
-        line(_sentence(full, window), "bold")
+    room = max(_LEAST_BAR, min(_BAR, stores.output.width - widest - _FIGURES))
+    if stores.output.is_terminal:
+        stores.line(_sentence(full, window), "bold")
     for name, count in shown.items():
         share = min(1.0, count / whole) if whole else 0.0
-        bar = f"{_share_bar(share, room, free=name == 'free')}  " if output.is_terminal else ""
-        line(f"{name:<{widest}}  {bar}{count:>9,}  {share:>6.1%}", _style(name))
+        bar = f"{_share_bar(share, room, free=name == 'free')}  " if stores.output.is_terminal else ""
+        stores.line(f"{name:<{widest}}  {bar}{count:>9,}  {share:>6.1%}", _style(name))
 
 
 def _sentence(full: ContextBreakdown, window: int | None) -> str:
@@ -247,7 +217,7 @@ def sessions(
     ] = None,
     start: Annotated[int, typer.Option(min=0, help="How many to leave out first.")] = 0,
     limit: Annotated[int, typer.Option(min=1, help="Sessions at most.")] = 100,
-    as_json: AsJson = False,
+    as_json: stores.AsJson = False,
 ) -> None:
     """List the sessions of a store.
 
@@ -255,21 +225,23 @@ def sessions(
 
     Example: siltstone sessions agent-data --limit 20
     """
-    with refusals(), opened(store, read_only=True) as held:
+    with stores.refusals(), stores.opened(store, read_only=True) as held:
         page = held.sessions(namespace, start, limit)
     if as_json:
-        print_json(plain(asdict(page)))
+        stores.print_json(figures.plain(asdict(page)))
         return
     for each in page.sessions:
-        active = "no messages" if each.last_at is None else f"last active {moment(each.last_at)}"
+        active = "no messages" if each.last_at is None else f"last active {stores.moment(each.last_at)}"
         said = [f"{each.messages:,} messages", f"{each.tokens:,} tokens", f"{each.entries:,} entries"]
         said += [f"{each.compactions:,} compactions", active]
-        line(f"{each.session_id}  {f'[{each.namespace}]  ' if each.namespace else ''}{', '.join(said)}")
+        stores.line(
+            f"{each.session_id}  {f'[{each.namespace}]  ' if each.namespace else ''}{', '.join(said)}"
+        )
         if each.title:
-            line(f"  {' '.join(each.title.split())}", "dim")
-    line(f"{len(page.sessions)} sessions")
+            stores.line(f"  {' '.join(each.title.split())}", "dim")
+    stores.line(f"{len(page.sessions)} sessions")
     if page.next_offset is not None:
-        line(f"more with --start {page.next_offset}")
+        stores.line(f"more with --start {page.next_offset}")
 
 
 def search(
@@ -283,7 +255,7 @@ def search(
     ranker: Annotated[str, typer.Option(help=f"One of: {', '.join(_RANKERS)}.")] = "lexical",
     order: Annotated[str, typer.Option(help="score: the best first; time: as they were said.")] = "score",
     explain: Annotated[bool, typer.Option("--explain", help="Show how each score came about.")] = False,
-    as_json: AsJson = False,
+    as_json: stores.AsJson = False,
 ) -> None:
     """Search the memory of a session; without one, of all sessions of the store.
 
@@ -292,18 +264,22 @@ def search(
 
     Example: siltstone search agent-data "door code" --session chat-1
     """
-    choice("--ranker", ranker, _RANKERS)
-    choice("--order", order, dict.fromkeys(get_args(SearchOrder)))
-    with refusals(), opened(store, read_only=True) as memory, working("searching"):
+    stores.choice("--ranker", ranker, _RANKERS)
+    stores.choice("--order", order, dict.fromkeys(get_args(SearchOrder)))
+    with stores.refusals(), stores.opened(store, read_only=True) as memory, stores.working("searching"):
         hits = list[SearchHit]()
         for name in [session] if session is not None else _each_once(memory, namespace):
-            with Session.open(None, require_session(memory, name), memory=memory, preset=None) as held:
+            with Session.open(
+                None, figures.require_session(memory, name), memory=memory, preset=None
+            ) as held:
                 hits += held.search(query, limit, ranker=ranker, explain=explain, order=order)  # type: ignore[arg-type]
         if session is None:
             hits = sorted(hits, key=lambda hit: hit.score, reverse=True)[:limit]
             hits.sort(key=lambda hit: hit.created_at if order == "time" else 0)
     if as_json:
-        print_json({"session": session, "query": query, "hits": [plain(asdict(hit)) for hit in hits]})
+        stores.print_json(
+            {"session": session, "query": query, "hits": [figures.plain(asdict(hit)) for hit in hits]}
+        )
         return
     for hit in hits:
         start, end = hit.source_range
@@ -311,15 +287,15 @@ def search(
         said = f", of {hit.session_id}" if hit.session_id != session else ""
         said += ", in context" if hit.in_context else ""
         said += f", {hit.times} times" if hit.times > 1 else ""
-        line(f"{hit.score:.3f}  {place}, {hit.role}, {moment(hit.created_at)}{said}", "cyan")
-        line(hit_text(hit.content, query, is_terminal=output.is_terminal))
-        for said in explained(hit.explain or {}):
-            line(f"  {said}", "dim")
-        line("")
-    line(f"{len(hits)} hits")
+        stores.line(f"{hit.score:.3f}  {place}, {hit.role}, {stores.moment(hit.created_at)}{said}", "cyan")
+        stores.line(hit_text(hit.content, query, is_terminal=stores.output.is_terminal))
+        for said in figures.explained(hit.explain or {}):
+            stores.line(f"  {said}", "dim")
+        stores.line("")
+    stores.line(f"{len(hits)} hits")
 
 
-def _each_once(store: AnyStore, namespace: str | None) -> list[str]:
+def _each_once(store: stores.AnyStore, namespace: str | None) -> list[str]:
     """A session of each namespace, whose search finds what all of it said, and every session without one."""
     scopes = {
         (each.namespace, each.namespace or each.session_id): each.session_id
@@ -327,7 +303,9 @@ def _each_once(store: AnyStore, namespace: str | None) -> list[str]:
     }
     if namespace is not None and not scopes:
         known = ", ".join(sorted({repr(each.namespace) for each in sessions_of(store)} - {"''"}))
-        refuse(f"the store has no session of the namespace {namespace!r}; it has {known or 'no namespace'}")
+        stores.refuse(
+            f"the store has no session of the namespace {namespace!r}; it has {known or 'no namespace'}"
+        )
     return list(scopes.values())
 
 
@@ -344,7 +322,7 @@ def show(
     session: SessionId = None,
     start: Annotated[int, typer.Option(min=0, help="From this message on.")] = 0,
     end: Annotated[int | None, typer.Option(min=0, help="Up to this message, which is left out.")] = None,
-    as_json: AsJson = False,
+    as_json: stores.AsJson = False,
 ) -> None:
     """Show the messages of a session, with their numbers.
 
@@ -352,16 +330,16 @@ def show(
 
     Example: siltstone show agent-data --start 40 --end 60
     """
-    with refusals(), opened(store, read_only=True) as held:
-        session = require_session(held, session)
-        rows = list(log_rows(held.open_log(session), start, end))
+    with stores.refusals(), stores.opened(store, read_only=True) as held:
+        session = figures.require_session(held, session)
+        rows = list(figures.log_rows(held.open_log(session), start, end))
         if as_json:
-            print_json({"session": session, "messages": [_row(row) for row in rows]})
+            stores.print_json({"session": session, "messages": [_row(row) for row in rows]})
             return
         for row in rows:
-            said = f"{row.seq}  {row.role}, {row.tokens} tokens, {moment(_time(row))}"
-            line(said if row.provenance == "original" else f"{said}, {row.provenance}", "dim")
-            line(f"{_text(row)}\n")
+            said = f"{row.seq}  {row.role}, {row.tokens} tokens, {stores.moment(_time(row))}"
+            stores.line(said if row.provenance == "original" else f"{said}, {row.provenance}", "dim")
+            stores.line(f"{_text(row)}\n")
 
 
 def log(
@@ -370,7 +348,7 @@ def log(
     grep: Annotated[
         str, typer.Option("--grep", help="A regular expression; (?i) at its beginning ignores case.")
     ] = "",
-    as_json: AsJson = False,
+    as_json: stores.AsJson = False,
 ) -> None:
     """Search the log of a session for lines that match.
 
@@ -379,22 +357,22 @@ def log(
     Example: siltstone log agent-data --grep "door code"
     """
     found: list[dict[str, Any]] = []
-    with refusals(), opened(store, read_only=True) as held, working("reading"):
-        session = require_session(held, session)
-        for row in log_rows(held.open_log(session), 0, None):
+    with stores.refusals(), stores.opened(store, read_only=True) as held, stores.working("reading"):
+        session = figures.require_session(held, session)
+        for row in figures.log_rows(held.open_log(session), 0, None):
             lines = _text(row).split("\n")
             matched = [lines[number] for number in matching_lines("\n".join(lines), grep)]
             if matched:
-                said = moment(_time(row))
+                said = stores.moment(_time(row))
                 found.append({"message": row.seq, "role": row.role, "said": said, "lines": matched})
     if as_json:
-        print_json({"session": session, "messages": found})
+        stores.print_json({"session": session, "messages": found})
         return
     for each in found:
-        line(f"{each['message']}  {each['role']}, {each['said']}", "dim")
+        stores.line(f"{each['message']}  {each['role']}, {each['said']}", "dim")
         for text in each["lines"]:
-            line(text)
-    line(f"{len(found)} messages")
+            stores.line(text)
+    stores.line(f"{len(found)} messages")
 
 
 def compactions(
@@ -404,7 +382,7 @@ def compactions(
     diff: Annotated[
         int | None, typer.Option("--diff", help="The id of one: its kept, summarised and archived messages.")
     ] = None,
-    as_json: AsJson = False,
+    as_json: stores.AsJson = False,
 ) -> None:
     """List the compactions of a session, oldest first.
 
@@ -413,23 +391,25 @@ def compactions(
     Example: siltstone compactions agent-data --diff 2
     """
     if diff is not None:
-        with refusals(), opened_session(store, session, read_only=True) as (memory, held):
+        with stores.refusals(), stores.opened_session(store, session, read_only=True) as (memory, held):
             session = held.session_id
-            change = difference(held, memory, diff)
+            change = figures.difference(held, memory, diff)
         if as_json:
-            print_json({"session": session, **change_json(change)})
+            stores.print_json({"session": session, **change_json(change)})
         else:
             show_difference(change)
         return
-    with refusals(), opened_session(store, session, read_only=True) as (_, held):
+    with stores.refusals(), stores.opened_session(store, session, read_only=True) as (_, held):
         session, records = held.session_id, held.compactions(undone=undone)
     if as_json:
-        print_json({"session": session, "compactions": [plain(asdict(record)) for record in records]})
+        stores.print_json(
+            {"session": session, "compactions": [figures.plain(asdict(record)) for record in records]}
+        )
         return
     for record in records:
-        line(heading(record), "dim")
-        line(f"{record.summary}\n")
-    line(f"{len(records)} compactions")
+        stores.line(heading(record), "dim")
+        stores.line(f"{record.summary}\n")
+    stores.line(f"{len(records)} compactions")
 
 
 def context(
@@ -438,7 +418,7 @@ def context(
     window: Annotated[int | None, typer.Option(min=1, help="The model's window in tokens.")] = None,
     estimator: Annotated[str, typer.Option(help="How tokens are counted.")] = "blocks",
     recall: Annotated[bool, typer.Option("--recall", help="Also what recall added to all requests.")] = False,
-    as_json: AsJson = False,
+    as_json: stores.AsJson = False,
 ) -> None:
     """Show the tokens of the last request of a session, by category.
 
@@ -446,11 +426,11 @@ def context(
 
     Exit code 1: the context is larger than the window.
     """
-    with refusals(), opened_session(store, session, read_only=True) as (memory, held):
+    with stores.refusals(), stores.opened_session(store, session, read_only=True) as (memory, held):
         session, rule = held.session_id, tokens.rule(estimator)
         records, log = held.recalls(MOST_RECALLS), memory.open_log(session)
-        bands, full = filling(held, window, rule, memory.stats(session).messages, records)
-        cost = recall_cost(log, told(log)[1], records) if recall else {}
+        bands, full = figures.filling(held, window, rule, memory.stats(session).messages, records)
+        cost = figures.recall_cost(log, figures.told(log)[1], records) if recall else {}
     shown: dict[str, Any] = {
         "summary_tokens": full.summary_tokens,
         "message_tokens": full.message_tokens,
@@ -466,11 +446,11 @@ def context(
         }
     if as_json:
         costs = {"categories": bands} | ({"recall": cost} if recall else {})
-        print_json({"session": session, "estimator": estimator, **shown, **costs})
+        stores.print_json({"session": session, "estimator": estimator, **shown, **costs})
     else:
         draw(bands, full, window)
-        for name, value in ({**cost} if output.is_terminal else {**shown, **cost}).items():
-            line(f"{name.replace('_', ' ')}: {value:,}")
+        for name, value in ({**cost} if stores.output.is_terminal else {**shown, **cost}).items():
+            stores.line(f"{name.replace('_', ' ')}: {value:,}")
     raise typer.Exit(1 if window is not None and full.total_tokens > window else 0)
 
 
@@ -478,7 +458,7 @@ def expand(
     store: StorePath,
     compaction: Annotated[int, typer.Argument(help="Its id, as `siltstone compactions` shows it.")],
     session: SessionId = None,
-    as_json: AsJson = False,
+    as_json: stores.AsJson = False,
 ) -> None:
     """Show the messages that a summary replaced.
 
@@ -486,16 +466,16 @@ def expand(
 
     Example: siltstone expand agent-data 2 --session chat-1
     """
-    with refusals(), opened_session(store, session, read_only=True) as (_, held):
+    with stores.refusals(), stores.opened_session(store, session, read_only=True) as (_, held):
         session, messages = held.session_id, held.expand(compaction)
     if as_json:
-        print_json({"session": session, "compaction": compaction, "messages": messages})
+        stores.print_json({"session": session, "compaction": compaction, "messages": messages})
         return
     for place, raw in enumerate(messages):
         message = read_message(raw, place)
-        line(message.role, "dim")
-        line(f"{in_words(message)}\n")
-    line(f"{len(messages)} messages")
+        stores.line(message.role, "dim")
+        stores.line(f"{in_words(message)}\n")
+    stores.line(f"{len(messages)} messages")
 
 
 def export(
@@ -507,7 +487,7 @@ def export(
     kind: Annotated[
         FileFormat, typer.Option("--format", help="What to write; all but a transcript need a file.")
     ] = FileFormat.transcript,
-    as_json: AsJson = False,
+    as_json: stores.AsJson = False,
 ) -> None:
     """Write the messages of a session as JSON lines.
 
@@ -522,41 +502,47 @@ def export(
         _export_archive(store, session, transcript, kind, as_json=as_json)
         return
     if as_json and transcript is None:
-        refuse("--json tells what was written to a file: name one")
-    with refusals(), opened(store, read_only=True) as held:
-        session = require_session(held, session)
-        texts = (row.raw for row in log_rows(held.open_log(session), 0, None))
+        stores.refuse("--json tells what was written to a file: name one")
+    with stores.refusals(), stores.opened(store, read_only=True) as held:
+        session = figures.require_session(held, session)
+        texts = (row.raw for row in figures.log_rows(held.open_log(session), 0, None))
         if transcript is None:
             for text in texts:
                 typer.echo(text)
             return
         count = 0
         with (
-            working(f"writing {transcript.name}", hidden=as_json),
+            stores.working(f"writing {transcript.name}", hidden=as_json),
             transcript.open("x", encoding="utf-8") as file,
         ):
             for count, text in enumerate(texts, 1):  # noqa: B007 - the number of texts
                 file.write(f"{text}\n")
-    if as_json:
-        print_json({"session": session, "transcript": str(transcript), "messages": count})
-    else:
-        line(f"{count} messages of session {session!r} are in {transcript}")
+    stores.tell(
+        {"session": session, "transcript": str(transcript), "messages": count},
+        f"{count} messages of session {session!r} are in {transcript}",
+        as_json=as_json,
+    )
 
 
 def _export_archive(
-    store: Place, session: str | None, path: Path | None, kind: FileFormat, *, as_json: bool
+    store: stores.Place, session: str | None, path: Path | None, kind: FileFormat, *, as_json: bool
 ) -> None:
     if path is None:
-        refuse(f"--format {kind.value} needs a file")
+        stores.refuse(f"--format {kind.value} needs a file")
     if path.exists():
-        refuse(f"{path} exists already")
-    with refusals(), working(f"writing {path.name}", hidden=as_json), opened(store, read_only=True) as held:
-        session = require_session(held, session)
+        stores.refuse(f"{path} exists already")
+    with (
+        stores.refusals(),
+        stores.working(f"writing {path.name}", hidden=as_json),
+        stores.opened(store, read_only=True) as held,
+    ):
+        session = figures.require_session(held, session)
         count = _WRITERS[kind](held, [session], path)
-    if as_json:
-        print_json({"session": session, "format": kind.value, "file": str(path), "records": count})
-    else:
-        line(f"{count} records of session {session!r} are in {path}")
+    stores.tell(
+        {"session": session, "format": kind.value, "file": str(path), "records": count},
+        f"{count} records of session {session!r} are in {path}",
+        as_json=as_json,
+    )
 
 
 def _row(row: LogRow) -> dict[str, Any]:
@@ -578,7 +564,7 @@ def heading(record: CompactionRecord) -> str:
     """A compaction or a branch in one line, without its summary."""
     covers = ", ".join(f"{start}-{end - 1}" for start, end in record.covers)
     said = [
-        f"compaction {record.id}, {moment(record.created_at)}: {record.reason}",
+        f"compaction {record.id}, {stores.moment(record.created_at)}: {record.reason}",
         f"messages {covers or 'none'}",
         f"{record.tokens_before:,} to {record.tokens_after:,} tokens",
         f"{record.messages_before:,} to {record.messages_after:,} messages",
@@ -598,43 +584,43 @@ def _time(row: LogRow) -> datetime:
 _SAID = 44  # columns before the bar
 
 
-def timeline(store: StorePath, session: SessionId = None, as_json: AsJson = False) -> None:
+def timeline(store: StorePath, session: SessionId = None, as_json: stores.AsJson = False) -> None:
     """Show a session turn by turn, in tokens.
 
     It shows the tokens of each turn, the tokens in context after it, and each compaction.
 
     Example: siltstone timeline agent-data
     """
-    with refusals(), opened(store, read_only=True) as held, working("reading"):
-        session = require_session(held, session)
-        turns, marks = told(held.open_log(session))
+    with stores.refusals(), stores.opened(store, read_only=True) as held, stores.working("reading"):
+        session = figures.require_session(held, session)
+        turns, marks = figures.told(held.open_log(session))
     if as_json:
         shown = {"turns": [asdict(each) for each in turns], "compactions": [asdict(each) for each in marks]}
-        print_json(plain({"session": session, **shown}))
+        stores.print_json(figures.plain({"session": session, **shown}))
         return
     most = max([*(turn.context for turn in turns), *(mark.tokens_before for mark in marks)], default=0)
     if turns:
-        line(f"{'turn':>4}  {'messages':<13}  {'said':>9}  {'in context':>10}", "bold")
+        stores.line(f"{'turn':>4}  {'messages':<13}  {'said':>9}  {'in context':>10}", "bold")
     waiting = list(marks)
     for turn in turns:
         span = f"{turn.start}-{turn.end - 1}"
         said = f"{turn.turn:>4}  {span:<13}  {turn.tokens:>9,}  {turn.context:>10,}"
-        line(f"{said}  {_bar(turn.context, most)}".rstrip())
+        stores.line(f"{said}  {_bar(turn.context, most)}".rstrip())
         while waiting and waiting[0].seq <= turn.end:
-            line(_mark_line(waiting.pop(0)), "yellow")
-    line(f"{len(turns)} turns, {len(marks)} compactions")
+            stores.line(_mark_line(waiting.pop(0)), "yellow")
+    stores.line(f"{len(turns)} turns, {len(marks)} compactions")
 
 
-def _mark_line(mark: Mark) -> str:
+def _mark_line(mark: figures.Mark) -> str:
     change = f"{mark.tokens_before:,} to {mark.tokens_after:,} tokens"
     return f"   ▼  compaction {mark.id} before message {mark.seq}: {mark.reason}, {change}"
 
 
 def _bar(tokens: int, most: int) -> str:
     """*tokens* as a bar; empty without a terminal."""
-    if not output.is_terminal or not most:
+    if not stores.output.is_terminal or not most:
         return ""
-    longest = max(_LEAST_BAR, min(_BAR, output.width - _SAID))
+    longest = max(_LEAST_BAR, min(_BAR, stores.output.width - _SAID))
     return "█" * round(longest * tokens / most)
 
 
@@ -647,7 +633,7 @@ def recalls(
     store: StorePath,
     session: SessionId = None,
     limit: Annotated[int, typer.Option(min=1, help="Recalls at most, the newest first.")] = 10,
-    as_json: AsJson = False,
+    as_json: stores.AsJson = False,
 ) -> None:
     """Show the recalls of a session.
 
@@ -656,19 +642,19 @@ def recalls(
 
     Example: siltstone recalls agent-data --limit 3
     """
-    with refusals(), opened_session(store, session, read_only=True) as (held, shown):
-        session, found = shown.session_id, recalls_of(shown, held, limit)
+    with stores.refusals(), stores.opened_session(store, session, read_only=True) as (held, shown):
+        session, found = shown.session_id, figures.recalls(shown, held, limit)
     if as_json:
-        print_json({"session": session, "recalls": [_json(each) for each in found]})
+        stores.print_json({"session": session, "recalls": [_json(each) for each in found]})
         return
     for each in found:
-        line(f"before message {each.record.position}  {moment(each.record.at)}", "cyan")
-        line(f"  {_figures(each.record)}")
+        stores.line(f"before message {each.record.position}  {stores.moment(each.record.at)}", "cyan")
+        stores.line(f"  {_figures(each.record)}")
         if each.query:
-            line(f"  asked: {_short(each.query, each.query)}", "dim")
+            stores.line(f"  asked: {_short(each.query, each.query)}", "dim")
         for entry in each.entries:
-            line(f"  {_hit_line(entry, each.query)}")
-    line(f"{len(found)} recalls")
+            stores.line(f"  {_hit_line(entry, each.query)}")
+    stores.line(f"{len(found)} recalls")
 
 
 def _figures(record: RecallRecord) -> str:
@@ -679,13 +665,15 @@ def _figures(record: RecallRecord) -> str:
     if record.left_out:
         said.append(f"{len(record.left_out)} had no room")
     said += [f"{record.below} scored too little", f"{record.seconds * 1e3:.1f} ms"]
-    return ", ".join([*([RECALL_REASONS.get(record.reason, record.reason)] if record.reason else []), *said])
+    return ", ".join(
+        [*([figures.RECALL_REASONS.get(record.reason, record.reason)] if record.reason else []), *said]
+    )
 
 
-def _hit_line(found: RecalledEntry, query: str) -> str:
+def _hit_line(found: figures.RecalledEntry, query: str) -> str:
     candidate, entry = found.candidate, found.entry
     tokens = "" if candidate.tokens is None else f"{candidate.tokens:,} tokens, "
-    said = f"{candidate.score:.3f}  {tokens}{PLACINGS[candidate.placing]}"
+    said = f"{candidate.score:.3f}  {tokens}{figures.PLACINGS[candidate.placing]}"
     if entry is None:
         return f"{said}: forgotten"
     return f"{said}: {_short(entry.content, query)}"
@@ -696,8 +684,8 @@ def _short(text: str, query: str) -> str:
     return " ".join(best_part(text, query, _SHORT).split())
 
 
-def _json(shown: ShownRecall) -> dict[str, Any]:
-    record: dict[str, Any] = plain(asdict(shown.record))
+def _json(shown: figures.ShownRecall) -> dict[str, Any]:
+    record: dict[str, Any] = figures.plain(asdict(shown.record))
     for candidate, each in zip(record["candidates"], shown.entries, strict=True):
         candidate["content"] = None if each.entry is None else each.entry.content
     return {**record, "asked": shown.query}
@@ -723,7 +711,7 @@ def facts(
     standing: Annotated[bool, typer.Option("--standing", help="The user's standing wishes alone.")] = False,
     retract: Annotated[str | None, typer.Option(help="The id of a fact that holds no more.")] = None,
     restore: Annotated[str | None, typer.Option(help="The id of a past fact that holds again.")] = None,
-    as_json: AsJson = False,
+    as_json: stores.AsJson = False,
 ) -> None:
     """List the facts of a session that hold now, or take one back.
 
@@ -731,7 +719,10 @@ def facts(
 
     Example: siltstone facts agent-data "favourite colour"
     """
-    with refusals(), opened_session(store, session, read_only=not (retract or restore)) as (_, known):
+    with (
+        stores.refusals(),
+        stores.opened_session(store, session, read_only=not (retract or restore)) as (_, known),
+    ):
         session = known.session_id
         for fact_id, change in ((retract, known.retract), (restore, known.restore)):
             if fact_id is not None and not change(fact_id):
@@ -753,14 +744,16 @@ def facts(
             found = [fact for fact in found if why in (fact.id, fact.superseded_by)]
             sources = [said for fact in found for said in _source(fact, known)]
     if as_json:
-        print_json({"session": session, "facts": [plain(asdict(fact)) for fact in found]})
+        stores.print_json({"session": session, "facts": [figures.plain(asdict(fact)) for fact in found]})
         return
     for said in sources:
-        line(said)
+        stores.line(said)
     for fact in found:
-        line(f"{fact.id}  {fact.type}, {moment(datetime_from(fact.created_at))}{_ended(fact)}", "dim")
-        line(f"{fact.content}\n")
-    line(f"{len(found)} facts")
+        stores.line(
+            f"{fact.id}  {fact.type}, {stores.moment(datetime_from(fact.created_at))}{_ended(fact)}", "dim"
+        )
+        stores.line(f"{fact.content}\n")
+    stores.line(f"{len(found)} facts")
 
 
 def _source(fact: Fact, known: Session) -> Iterator[str]:
@@ -784,7 +777,7 @@ def _ended(fact: Fact) -> str:
 # Commands on waterfall memory: ``memory-status`` and ``compact-memories``.
 
 
-def memory_status(store: StorePath, session: SessionId = None, as_json: AsJson = False) -> None:
+def memory_status(store: StorePath, session: SessionId = None, as_json: stores.AsJson = False) -> None:
     """Show the state of the memory of a waterfall session.
 
     It shows the range of each summary, and messages that are missing.
@@ -793,13 +786,13 @@ def memory_status(store: StorePath, session: SessionId = None, as_json: AsJson =
 
     Exit code 1: a message is missing.
     """
-    with refusals(), _session(store, session) as held:
+    with stores.refusals(), _session(store, session) as held:
         session, report = held.session_id, held.memory_status()
     if as_json:
         told = {name: getattr(report, name) for name in ("line", "warnings", "errors", "markdown")}
-        print_json({"session": session, **told})
+        stores.print_json({"session": session, **told})
     else:
-        line(report.markdown.rstrip())
+        stores.line(report.markdown.rstrip())
     raise typer.Exit(1 if report.errors else 0)
 
 
@@ -809,7 +802,7 @@ def compact_memories(
     model: Annotated[
         str | None, typer.Option(help="Who writes: gpt-5-mini, claude-sonnet-5; extractive quotes lines.")
     ] = None,
-    as_json: AsJson = False,
+    as_json: stores.AsJson = False,
 ) -> None:
     """Summarise a waterfall session now, even if no run is due.
 
@@ -818,29 +811,33 @@ def compact_memories(
     If a model has written the summaries so far, name it with --model. Exit code 1: nothing was compacted; the
     reason is printed.
     """
-    with refusals(), _session(store, session, model) as held, working("summarising", hidden=as_json):
+    with (
+        stores.refusals(),
+        _session(store, session, model) as held,
+        stores.working("summarising", hidden=as_json),
+    ):
         writers = [{use.model for use in each.usage} for each in held.compactions()]
         if model is None and any(writer != {EXTRACTIVE} for writer in writers):
-            refuse("a model wrote the summaries of this session: name it with --model, or say "
+            stores.refuse("a model wrote the summaries of this session: name it with --model, or say "
                    "--model extractive to quote lines")  # fmt: skip
         session, outcome = held.session_id, held.compact_memories()
     done = isinstance(outcome, Compacted)
     reason = "" if isinstance(outcome, Compacted) else f"{outcome.reason}: {outcome.message}"
     if as_json:
         kind = "compacted" if done else "failed" if isinstance(outcome, Failed) else "skipped"
-        figures = {"tokens_before": outcome.tokens_before, "tokens_after": outcome.tokens_after}
-        print_json({"session": session, "outcome": kind, "reason": reason, **figures})
+        sizes = {"tokens_before": outcome.tokens_before, "tokens_after": outcome.tokens_after}
+        stores.print_json({"session": session, "outcome": kind, "reason": reason, **sizes})
     else:
-        line(reason or f"compacted: {outcome.tokens_before:,} to {outcome.tokens_after:,} tokens")
+        stores.line(reason or f"compacted: {outcome.tokens_before:,} to {outcome.tokens_after:,} tokens")
     raise typer.Exit(0 if done else 1)
 
 
 @contextmanager
-def _session(store: Place, session_id: str | None, model: str | None = None) -> Iterator[Session]:
+def _session(store: stores.Place, session_id: str | None, model: str | None = None) -> Iterator[Session]:
     """The session, with the preset that it was begun with, and with the named *model*."""
-    path = find_store(store)
-    with opened(path, read_only=True) as held:
-        session_id = require_session(held, session_id)
+    path = stores.find_store(store)
+    with stores.opened(path, read_only=True) as held:
+        session_id = figures.require_session(held, session_id)
     options: Any = {}
     if model is not None:
         maker = models.anthropic if "claude" in model else models.openai

@@ -184,6 +184,14 @@ def print_json(value: dict[str, Any]) -> None:
     typer.echo(_STEERING.sub(lambda match: f"\\u{ord(match[0]):04x}", text))
 
 
+def tell(value: dict[str, Any], said: str, *, as_json: bool) -> None:
+    """Prints what a command did: *value* as one JSON object, or *said* as a line."""
+    if as_json:
+        print_json(value)
+    else:
+        line(said)
+
+
 @contextmanager
 def progress(*, hidden: bool) -> Iterator[Progress]:
     """A progress bar on standard error, if that is a terminal."""

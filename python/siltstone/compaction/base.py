@@ -451,8 +451,8 @@ def check_pin_budget(
     if budget is not None and tokens > budget:
         raise ConfigError(
             f"pinned messages must have <= {budget} tokens together, got {tokens}: they are never summarised",
-            field="pins",
-            value=tokens,
+            "pins",
+            tokens,
         )
 
 
@@ -652,7 +652,5 @@ def check_policy(policy: object) -> None:
     elif hasattr(policy, "should_compact") and not isinstance(policy, type):
         remedy = ": derive it from siltstone.compaction.Compactor"
     raise ConfigError(
-        f"policy must be a policy such as ThresholdCompactor(), got {policy!r}{remedy}",
-        field="policy",
-        value=policy,
+        f"policy must be a policy such as ThresholdCompactor(), got {policy!r}{remedy}", "policy", policy
     )

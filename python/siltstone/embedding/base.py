@@ -57,21 +57,17 @@ def check_embedder(embedder: Embedder) -> None:
     """
     name, dimension = getattr(embedder, "id", None), getattr(embedder, "dimension", None)
     if not isinstance(name, str) or not 0 < len(name.encode("utf-8", "surrogatepass")) <= MAX_ID_BYTES:
-        raise ConfigError(
-            f"embedder.id must be a str of 1 to {MAX_ID_BYTES} bytes, got {name!r}", field="id", value=name
-        )
+        raise ConfigError(f"embedder.id must be a str of 1 to {MAX_ID_BYTES} bytes, got {name!r}", "id", name)
     if not isinstance(dimension, int) or not 1 <= dimension <= MAX_DIMENSION:
         raise ConfigError(
             f"embedder.dimension must be an int in 1..{MAX_DIMENSION}, got {dimension!r}",
-            field="dimension",
-            value=dimension,
+            "dimension",
+            dimension,
         )
     for method in ("embed_documents", "embed_query"):
         if not callable(getattr(embedder, method, None)):
             raise ConfigError(
-                f"embedder {name!r} must have a method {method}, got {embedder!r}",
-                field=method,
-                value=embedder,
+                f"embedder {name!r} must have a method {method}, got {embedder!r}", method, embedder
             )
 
 
@@ -256,7 +252,5 @@ def embed_sparse(
 
 def _checked(texts: Sequence[str]) -> list[str]:
     if isinstance(texts, str):
-        raise ConfigError(
-            "texts must be a list of str, got one str; use embed, or [text]", field="texts", value=texts
-        )
+        raise ConfigError("texts must be a list of str, got one str; use embed, or [text]", "texts", texts)
     return list(texts)

@@ -105,8 +105,8 @@ def _checked(table: NDArray[np.floating]) -> NDArray[np.floating]:
     if array.ndim != 2 or not len(array) or not 1 <= array.shape[1] <= MAX_DIMENSION:
         raise ConfigError(
             f"a table must have at least 1 row of 1 to {MAX_DIMENSION} floats, got shape {array.shape}",
-            field="table",
-            value=table,
+            "table",
+            table,
         )
     if not np.isfinite(array).all():
         raise ConfigError("a table must hold finite floats, got others", field="table", value=table)
@@ -117,8 +117,8 @@ def _places(vocabulary: Sequence[str], rows: int) -> dict[str, int]:
     if len(vocabulary) != rows:
         raise ConfigError(
             f"a vocabulary must have a word for each of the {rows} rows, got {len(vocabulary)} words",
-            field="vocabulary",
-            value=vocabulary,
+            "vocabulary",
+            vocabulary,
         )
     places: dict[str, int] = {}
     for place, word in enumerate(vocabulary):
@@ -265,8 +265,8 @@ def _file(
                 raise ConfigError(
                     f"the {what} of the package {package!r} must have sha256 {known}, got {digest}; give a "
                     f"path as {what}= to use another",
-                    field=what,
-                    value=str(path),
+                    what,
+                    str(path),
                 )
             return path, digest
     raise _missing(f"the {what}, which the package {places[0][0]!r} has")

@@ -308,110 +308,62 @@ def load_dataset(name: str, place: str | os.PathLike[str] | None = None) -> Data
     if not path.is_file():
         raise DatasetError(f"no dataset at {str(path)!r}; set {DATA} to the directory that has it")
     try:
-        return RECORDED[name](name, read_json(path))
-    except (KeyError, TypeError) as error:
+        return _recorded(name, read_json(path))
+    except (AttributeError, KeyError, TypeError) as error:
         raise DatasetError(f"{str(path)!r} is not in the format of {name}: {error!r}") from error
 
 
-def _locomo(name: str, given: Any) -> Dataset:
-    """LoCoMo: ``{conversations: [{id, sessions: [{n, turns}], questions}]}``; ``adversarial`` is apart.
-
-    Questions of the category ``adversarial`` have no answer. A shared image becomes its caption, in brackets
-    after the text.
-    """
-    conversations = tuple(
-        Conversation(
-            id=each["id"],
-            turns=tuple(
-                Turn(
-                    id=turn["id"],
-                    text=_with_caption(turn),
-                    name=turn["speaker"],
-                    created_at=when(turn["date"]),
-                    session=session["n"],
-                )
-                for session in each["sessions"]
-                for turn in session["turns"]
-            ),
-            questions=_questions(each["questions"]),
-        )
-        for each in given["conversations"]
-    )
-    return Dataset(name, conversations, apart=frozenset({"adversarial"}))
+def _spoken(given: Any) -> Turn:
+    """A turn of LoCoMo. A shared image becomes its caption, in brackets after the text."""
+    caption = given.get("caption")
+    text = f"{given['text']} [shares image: {caption}]" if caption else str(given["text"])
+    return Turn(given["id"], text, name=given["speaker"], created_at=when(given["date"]), session=given["n"])
 
 
-def _with_caption(turn: dict[str, Any]) -> str:
-    caption = turn.get("caption")
-    return f"{turn['text']} [shares image: {caption}]" if caption else str(turn["text"])
+def _of_agent(given: Any) -> Turn:
+    """A message of a transcript of an agent: ``{id, speaker, kind, text, date, tool?}``."""
+    who = given["speaker"], given.get("tool"), given["kind"]
+    return Turn(str(given["id"]), given["text"], *who, when(given["date"]))
 
 
-def _agent(name: str, given: Any) -> Dataset:
-    """Transcripts of agents: ``{conversations: [{id, turns: [{id, speaker, kind, text, date, tool?}]}]}``."""
-    conversations = tuple(
-        Conversation(
-            id=each["id"],
-            turns=tuple(
-                Turn(
-                    id=str(turn["id"]),
-                    text=turn["text"],
-                    role=turn["speaker"],
-                    name=turn.get("tool"),
-                    kind=turn["kind"],
-                    created_at=when(turn["date"]),
-                )
-                for turn in each["turns"]
-            ),
-            questions=_questions(each["questions"]),
-        )
-        for each in given["conversations"]
-    )
-    return Dataset(name, conversations)
+def _fact(given: Any) -> Turn:
+    """An entry of MADial-Bench: ``{id, text, date}``."""
+    return Turn(str(given["id"]), given["text"], kind="fact", created_at=when(given["date"]))
 
 
-def _madial(name: str, given: Any) -> Dataset:
-    """MADial-Bench: ``{entries: [{id, text, date}], questions}``; the entries are facts, not a dialogue."""
-    turns = tuple(
-        Turn(id=str(each["id"]), text=each["text"], kind="fact", created_at=when(each["date"]))
-        for each in given["entries"]
-    )
-    conversation = Conversation(id=name, turns=turns, questions=_questions(given["questions"]), ordered=False)
-    return Dataset(name, (conversation,))
+def _sentence(given: Any) -> Turn:
+    """A sentence of XQuAD. It has no speaker and no time: all get the same time, the epoch."""
+    return Turn(str(given["id"]), given["text"], created_at=0.0)
 
 
-def _xquad(name: str, given: Any) -> Dataset:
-    """XQuAD: ``{conversations: [{id, language, turns: [{id, text}], questions}]}``; each sentence is a turn.
-
-    The sentences have no speaker and no time: all get the same time, the epoch. The category is the language.
-    """
-    conversations = tuple(
-        Conversation(
-            id=each["id"],
-            turns=tuple(
-                Turn(id=str(turn["id"]), text=turn["text"], created_at=0.0) for turn in each["turns"]
-            ),
-            questions=_questions(each["questions"]),
-        )
-        for each in given["conversations"]
-    )
-    return Dataset(name, conversations)
-
-
-def _questions(given: Any) -> tuple[Question, ...]:
-    return tuple(
-        Question(
-            text=each["q"],
-            evidence=tuple(str(turn) for turn in each["evidence"]),
-            category=each.get("category", "all"),
-        )
-        for each in given
-    )
-
-
-#: The names of the recorded datasets, with the functions that read them.
-RECORDED: dict[str, Callable[[str, Any], Dataset]] = {
-    "locomo-dev": _locomo,
-    "agent-dev": _agent,
-    "madial-en": _madial,
-    "madial-zh": _madial,
-    "xquad-dev": _xquad,
+#: The names of the recorded datasets, with the functions that read a turn of them.
+RECORDED: dict[str, Callable[[Any], Turn]] = {
+    "locomo-dev": _spoken,
+    "agent-dev": _of_agent,
+    "madial-en": _fact,
+    "madial-zh": _fact,
+    "xquad-dev": _sentence,
 }
+
+
+def _recorded(name: str, given: Any) -> Dataset:
+    """The recorded dataset *name*.
+
+    ``{conversations: [{id, turns, questions}]}``, where LoCoMo has ``sessions: [{n, turns}]`` in place of the
+    turns; or ``{entries, questions}``: facts, not a dialogue. LoCoMo's questions of the category
+    ``adversarial`` have no answer, and are apart.
+    """
+    alone = {"id": name, "turns": given.get("entries"), "questions": given.get("questions")}
+    conversations = []
+    for each in given["conversations"] if alone["turns"] is None else [alone]:
+        turns = each.get("turns") or [
+            {**turn, "n": session["n"]} for session in each["sessions"] for turn in session["turns"]
+        ]
+        read, questions = tuple(map(RECORDED[name], turns)), tuple(map(_asked, each["questions"]))
+        conversations.append(Conversation(each["id"], read, questions, ordered=each is not alone))
+    apart = frozenset({"adversarial"} if name == "locomo-dev" else ())
+    return Dataset(name, tuple(conversations), apart)
+
+
+def _asked(given: Any) -> Question:
+    return Question(given["q"], tuple(map(str, given["evidence"])), given.get("category", "all"))

@@ -8,13 +8,12 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeAlias
 
+from siltstone import _native
 from siltstone.errors import ConfigError, EntryNotFoundError
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import ArrayLike, NDArray
-
-    from siltstone import _native
 
 
 # Checks the arguments of indexes (``k`` and ids), and makes arrays of the bytes that the core returns.
@@ -230,9 +229,7 @@ def as_rows(vectors: ArrayLike, dim: int, field: str = "vectors") -> NDArray[np.
     """
     array = _as_float32(vectors, field)
     if array.ndim != 2 or array.shape[1] != dim:
-        raise ConfigError(
-            f"{field} must be of shape (n, {dim}), got {array.shape}", field=field, value=array.shape
-        )
+        raise ConfigError(f"{field} must be of shape (n, {dim}), got {array.shape}", field, array.shape)
     return array
 
 
@@ -246,8 +243,8 @@ def as_query(query: ArrayLike, dim: int) -> NDArray[np.float32]:
     if array.shape != (dim,):
         raise ConfigError(
             f"query must be of shape ({dim},), got {array.shape}; use search_batch for several",
-            field="query",
-            value=array.shape,
+            "query",
+            array.shape,
         )
     return array.reshape(1, dim)
 
@@ -262,8 +259,6 @@ def _as_float32(values: ArrayLike, field: str) -> NDArray[np.float32]:
     except ValueError as error:
         raise ConfigError(f"{field} must be an array of numbers: {error}", field=field) from error
     if array.dtype.kind not in "fiu":
-        raise ConfigError(
-            f"{field} must be real numbers, got dtype {array.dtype}", field=field, value=str(array.dtype)
-        )
+        raise ConfigError(f"{field} must be real numbers, got dtype {array.dtype}", field, str(array.dtype))
     with np.errstate(over="ignore"):  # too large numbers become infinite, which the core refuses
         return np.ascontiguousarray(array, dtype=np.float32).reshape(array.shape)

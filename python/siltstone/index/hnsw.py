@@ -99,9 +99,7 @@ class HnswIndex(Index):
         params = HnswParams() if params is None else params
         dim, storage = as_k(dim, "dim"), "i8" if storage == "auto" else storage
         if storage == "sparse" and dim != BUCKETS:
-            raise ConfigError(
-                f"dim must be {BUCKETS} for storage 'sparse', got {dim}", field="dim", value=dim
-            )
+            raise ConfigError(f"dim must be {BUCKETS} for storage 'sparse', got {dim}", "dim", dim)
         numbers = (params.m, params.ef_construction, params.ef_search, params.max_layer, params.seed)
         self._core = _native.Hnsw(dim, storage, numbers)
 

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from siltstone import _native
+from siltstone.embedding import HashRule
 from siltstone.errors import ConfigError
 from siltstone.index.base import TextIndex
 
 if TYPE_CHECKING:
-    from siltstone.embedding import HashRule
     from siltstone.index.base import Ids, Scores
 
 

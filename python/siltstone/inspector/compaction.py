@@ -7,8 +7,9 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import groupby
+from types import SimpleNamespace
 
-from siltstone.figures import Change, Fate, Share, difference, why
+from siltstone.figures import Change, Fate, difference, why
 from siltstone.inspector.sessions import Subject
 from siltstone.memory.convert import message_of
 from siltstone.memory.log import Derived
@@ -119,47 +120,23 @@ class ChangeBlock:
         return tuple(found)
 
 
-@dataclass(frozen=True, slots=True)
-class DiffLine:
-    """A line of a difference: ``+`` it is new, ``-`` it is gone, a blank it stayed, ``@`` lines between."""
+def change_page(
+    subject: Subject, session_id: str, compaction_id: int, pins: frozenset[int]
+) -> SimpleNamespace:
+    """The page of compaction *compaction_id*.
 
-    sign: str
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class ChangePage:
-    """A compaction.
-
-    Attributes:
+    It has:
         change: The compaction, with the decision on each message.
         why: The reason why it was due, in words; empty if the name says all.
         blocks: The three columns, stretch by stretch.
         number: Its place among the compactions that led to the current view, from 1; None if undone.
         previous: The compaction before it in the list; None for the first.
         following: The compaction after it.
-        diff: The difference between its summary and the summary before; empty if there is none.
+        diff: The lines of the difference between its summary and the summary before; empty if there is none.
         before: The parts of the view before, by the decision on them.
         after: The parts of the view after.
         sent: Tokens sent to models.
         received: Tokens received.
-    """
-
-    change: Change
-    why: str
-    blocks: tuple[ChangeBlock, ...]
-    number: int | None
-    previous: CompactionRecord | None
-    following: CompactionRecord | None
-    diff: tuple[DiffLine, ...]
-    before: dict[str, Share]
-    after: dict[str, Share]
-    sent: int
-    received: int
-
-
-def change_page(subject: Subject, session_id: str, compaction_id: int, pins: frozenset[int]) -> ChangePage:
-    """The page of compaction *compaction_id*.
 
     Raises:
         CompactionNotFoundError: the session has no such compaction.
@@ -170,19 +147,18 @@ def change_page(subject: Subject, session_id: str, compaction_id: int, pins: fro
     records = session.compactions(undone=True)
     place = next(at for at, each in enumerate(records) if each.id == record.id)
     led = [each.id for each in records if not each.undone]
-    parent = next((each for each in records if each.id == record.parent), None)
-    return ChangePage(
-        change,
-        why(record),
-        tuple(_blocks(change, pins)),
-        led.index(record.id) + 1 if record.id in led else None,
-        records[place - 1] if place else None,
-        records[place + 1] if place + 1 < len(records) else None,
-        tuple(_diff(parent, record)),
-        change.shares_before,
-        change.shares_after,
-        sum(each.input_tokens for each in record.usage),
-        sum(each.output_tokens for each in record.usage),
+    return SimpleNamespace(
+        change=change,
+        why=why(record),
+        blocks=_blocks(change, pins),
+        number=led.index(record.id) + 1 if record.id in led else None,
+        previous=records[place - 1] if place else None,
+        following=records[place + 1] if place + 1 < len(records) else None,
+        diff=_diff(next((each for each in records if each.id == record.parent), None), record),
+        before=change.shares_before,
+        after=change.shares_after,
+        sent=sum(each.input_tokens for each in record.usage),
+        received=sum(each.output_tokens for each in record.usage),
     )
 
 
@@ -244,7 +220,7 @@ def _cut(text: str) -> str:
     return words if len(words) <= _SHORT else f"{words[:_SHORT].rstrip()}…"
 
 
-def _diff(parent: CompactionRecord | None, record: CompactionRecord) -> list[DiffLine]:
+def _diff(parent: CompactionRecord | None, record: CompactionRecord) -> list[dict[str, str]]:
     """The lines by which the summary differs from the summary of the compaction before."""
     if parent is None or not parent.summary or not record.summary or parent.redacted or record.redacted:
         return []
@@ -252,5 +228,5 @@ def _diff(parent: CompactionRecord | None, record: CompactionRecord) -> list[Dif
     found = []
     for text in list(difflib.unified_diff(old, new, lineterm="", n=1))[2:_MOST_LINES]:
         sign = text[:1] if text[:1] in "+- @" else " "
-        found.append(DiffLine(sign, "" if sign == "@" else text[1:]))
+        found.append({"sign": sign, "text": "" if sign == "@" else text[1:]})
     return found

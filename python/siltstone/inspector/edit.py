@@ -84,9 +84,7 @@ def asked_of(values: Mapping[str, str]) -> Asked:
     """
     deed = values.get("do", "")
     if deed not in get_args(Deed):
-        raise ConfigError(
-            f"the pages can {', '.join(get_args(Deed))}, and not {deed!r}", field="do", value=deed
-        )
+        raise ConfigError(f"the pages can {', '.join(get_args(Deed))}, and not {deed!r}", "do", deed)
     start = end = 0
     if deed == "forget":
         start, end = _number(values, "start"), _number(values, "end")
@@ -94,9 +92,7 @@ def asked_of(values: Mapping[str, str]) -> Asked:
         start = _number(values, "seq")
         end = start + 1
     if deed == "forget" and end <= start:
-        raise ConfigError(
-            f"a range of messages ends after its first one: {start} to {end}", field="end", value=end
-        )
+        raise ConfigError(f"a range of messages ends after its first one: {start} to {end}", "end", end)
     compaction = _number(values, "id") if values.get("id") else None
     fact = values.get("fact", "")
     return Asked(values.get("session", ""), cast("Deed", deed), start, end, compaction, fact)
@@ -120,17 +116,13 @@ def preview(subject: Subject, asked: Asked) -> Preview:
     if asked.deed in ("retract", "restore"):
         texts = [each.content for each in session.facts(None, MOST, history=True) if each.id == asked.fact]
         if not texts:
-            raise ConfigError(
-                f"session {asked.session_id!r} has no fact {asked.fact!r}", field="fact", value=asked.fact
-            )
+            raise ConfigError(f"session {asked.session_id!r} has no fact {asked.fact!r}", "fact", asked.fact)
         return Preview(asked, fact=texts[0])
     log = subject.store.open_log(asked.session_id)
     found = [one_message(log, seq) for seq in range(asked.start, min(asked.end, asked.start + _MOST))]
     messages = tuple(each[0] for each in found if each is not None)
     if not messages:
-        raise ConfigError(
-            f"session {asked.session_id!r} has no message {asked.start}", field="seq", value=asked.start
-        )
+        raise ConfigError(f"session {asked.session_id!r} has no message {asked.start}", "seq", asked.start)
     report = None
     if asked.deed == "forget":
         report = subject.store.forget(
@@ -139,8 +131,8 @@ def preview(subject: Subject, asked: Asked) -> Preview:
     elif asked.deed == "pin" and places(log).where(asked.start)[0] not in ("in context", "shortened"):
         raise ConfigError(
             f"message {asked.start} is not in context: only messages in context can be pinned",
-            field="seq",
-            value=asked.start,
+            "seq",
+            asked.start,
         )
     return Preview(asked, report=report, messages=messages)
 
@@ -160,8 +152,8 @@ def done(subject: Subject, asked: Asked, typed: str) -> Done:
     if typed != asked.session_id:
         raise ConfigError(
             f"the name that was typed is not that of the session {asked.session_id!r}: nothing was changed",
-            field="name",
-            value=typed,
+            "name",
+            typed,
         )
     with subject.open_store(False) as store:
         require_session(store, asked.session_id)

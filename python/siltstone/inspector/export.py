@@ -18,7 +18,7 @@ from siltstone.inspector.format import render, static_text
 from siltstone.inspector.health import condition
 from siltstone.inspector.knowledge import known
 from siltstone.inspector.search import recall_log
-from siltstone.inspector.sessions import SORTS, Listing, Subject, contexts, story
+from siltstone.inspector.sessions import SORTS, Subject, listing, story
 from siltstone.inspector.transcript import log_page, places
 from siltstone.memory import SessionInfo
 from siltstone.memory.base import sessions_of
@@ -120,10 +120,8 @@ def _sheets(subject: Subject, infos: list[SessionInfo], links: _Links, window: i
     """The pages of the file, in their order."""
     common = {"link": links, "offline": True, "write": False, "store": subject.name, "asked": {}}
     if len(infos) != 1:
-        held = contexts(subject, infos)
-        shown = Listing(
-            tuple(infos), len(infos), len(infos), (), 0, None, None, "first", True, held, None, ""
-        )
+        shown = listing(subject, page=max(1, len(infos)))
+        shown.sessions, shown.sort, shown.is_up = infos, "first", True
         yield _sheet("sessions", "Sessions", None, "listing.html", {**common, "shown": shown, "sorts": SORTS})
     for number, info in enumerate(infos):
         session = info.session_id

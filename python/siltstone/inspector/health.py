@@ -7,15 +7,15 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
+from types import SimpleNamespace
 
 from siltstone.errors import StoreCorruptError
 from siltstone.figures import DAYS, Day, Keeping, growth, keeping
 from siltstone.inspector.sessions import Subject
-from siltstone.memory import Finding, SessionInfo, StoreStats
+from siltstone.memory import SessionInfo, StoreStats
 from siltstone.memory.base import sessions_of
 
 _LARGEST = 10  #: sessions that are named
-_DAYS = DAYS
 _FEW = 5_000  #: messages and entries that are counted without being asked for
 _WHAT = {
     "memory.sqlite3": "messages, entries, compactions and facts",
@@ -33,11 +33,10 @@ class StoredFile:
     what: str
 
 
-@dataclass(frozen=True, slots=True)
-class Condition:
-    """The state of a store.
+def condition(subject: Subject, *, check: bool = False) -> SimpleNamespace:
+    """The state of the store; with *check* every row of it is read.
 
-    Attributes:
+    It has:
         stats: The contents of the store in numbers; None if it cannot tell.
         files: Its files; of a store without any that can be seen, none.
         largest: The sessions with the most tokens.
@@ -45,55 +44,41 @@ class Condition:
         most: The tokens of the largest session.
         days: How many sessions were last active on each of the last days, the oldest first.
         findings: The findings of ``check``; None if it was not asked for.
-        quarantined: Of each session with damaged entries: their ids.
         cached: Of the largest sessions: how many entries are in a cache, where that is known.
         growth: The messages of each of the last days, oldest first; None if they were not counted.
         keeping: The entries that will expire; None if they were not counted.
     """
-
-    stats: StoreStats | None
-    files: tuple[StoredFile, ...]
-    largest: tuple[SessionInfo, ...]
-    tokens: int
-    most: int
-    days: tuple[tuple[date, int], ...]
-    findings: tuple[Finding, ...] | None
-    cached: dict[str, int]
-    growth: tuple[Day, ...] | None
-    keeping: Keeping | None
-
-
-def condition(subject: Subject, *, check: bool = False) -> Condition:
-    """The state of the store; with *check* every row of it is read."""
     store = subject.store
-    findings = tuple(store.check()) if check else None
+    findings = store.check() if check else None
     sessions = list(sessions_of(store))
     largest = sorted(sessions, key=lambda each: each.tokens, reverse=True)[:_LARGEST]
     stats: StoreStats | None = None
     with suppress(StoreCorruptError):
         stats = store.stats()
-    return Condition(
-        stats,
-        tuple(_files(getattr(store, "path", None))),
-        tuple(largest),
-        sum(each.tokens for each in sessions),
-        max((each.tokens for each in largest), default=0),
-        tuple(_days(sessions)),
-        findings,
-        {each.session_id: _cached(subject, each.session_id) for each in largest},
-        *_counted(subject, stats, check=check),
+    counted = _counted(subject, stats, check=check)
+    return SimpleNamespace(
+        stats=stats,
+        files=_files(getattr(store, "path", None)),
+        largest=largest,
+        tokens=sum(each.tokens for each in sessions),
+        most=max((each.tokens for each in largest), default=0),
+        days=_days(sessions),
+        findings=findings,
+        cached={each.session_id: _cached(subject, each.session_id) for each in largest},
+        growth=counted[0],
+        keeping=counted[1],
     )
 
 
 def _counted(
     subject: Subject, stats: StoreStats | None, *, check: bool
-) -> tuple[tuple[Day, ...] | None, Keeping | None]:
+) -> tuple[list[Day] | None, Keeping | None]:
     """The growth and the expiring entries; of a large store only with its check, which reads every row."""
     if stats is None or (not check and stats.messages + stats.entries > _FEW):
         return None, None
     now = datetime.now(UTC)
     with suppress(StoreCorruptError):
-        return tuple(growth(subject.store, now.date(), _DAYS)), keeping(subject.store, now)
+        return growth(subject.store, now.date(), DAYS), keeping(subject.store, now)
     return None, None
 
 
@@ -132,5 +117,5 @@ def _days(sessions: list[SessionInfo]) -> list[tuple[date, int]]:
             day = each.last_at.astimezone(UTC).date()
             counts[day] = counts.get(day, 0) + 1
     return [
-        (day, counts.get(day, 0)) for day in (today - timedelta(days=ago) for ago in range(_DAYS - 1, -1, -1))
+        (day, counts.get(day, 0)) for day in (today - timedelta(days=ago) for ago in range(DAYS - 1, -1, -1))
     ]

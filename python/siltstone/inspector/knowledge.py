@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from types import SimpleNamespace
 
 from siltstone.inspector.sessions import Subject
-from siltstone.knowledge import Fact, Rule
+from siltstone.knowledge import Fact
 
 PAGE = 200  #: facts of a page
 
@@ -25,11 +26,10 @@ class ShownFact:
     earlier: tuple[Fact, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Known:
-    """The knowledge of a session.
+def known(subject: Subject, session_id: str, query: str = "", *, history: bool = False) -> SimpleNamespace:
+    """The knowledge of a session; with *query*, the facts that match it.
 
-    Attributes:
+    It has:
         facts: The facts of the page, the newest first.
         holding: The number of facts that hold now.
         all: The number of facts, with the facts that do not hold any more.
@@ -37,17 +37,6 @@ class Known:
         query: The query of the page.
         history: Whether facts that do not hold any more are shown as rows of their own.
     """
-
-    facts: tuple[ShownFact, ...]
-    holding: int
-    all: int
-    rules: tuple[Rule, ...]
-    query: str
-    history: bool
-
-
-def known(subject: Subject, session_id: str, query: str = "", *, history: bool = False) -> Known:
-    """The knowledge of a session; with *query*, the facts that match it."""
     session = subject.session(session_id)
     holding = session.facts(None, MOST)
     everything = session.facts(None, MOST, history=True)
@@ -57,8 +46,14 @@ def known(subject: Subject, session_id: str, query: str = "", *, history: bool =
     for fact in everything:
         if fact.superseded_by is not None:
             before.setdefault(fact.superseded_by, []).append(fact)
-    facts = tuple(ShownFact(fact, _state(fact, current), _earlier(fact, before)) for fact in chosen)
-    return Known(facts, len(holding), len(everything), session.rules, query, history)
+    return SimpleNamespace(
+        facts=[ShownFact(fact, _state(fact, current), _earlier(fact, before)) for fact in chosen],
+        holding=len(holding),
+        all=len(everything),
+        rules=session.rules,
+        query=query,
+        history=history,
+    )
 
 
 MOST = 10_000  #: facts that are counted

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import get_args
+from types import SimpleNamespace
+from typing import Any, get_args
 
 from siltstone import tokens
 from siltstone.errors import refuse
-from siltstone.figures import ScorePart, ShownRecall, score_parts, shown
+from siltstone.figures import ScorePart, score_parts, shown
 from siltstone.inspector.sessions import Subject
 from siltstone.memory import Ranker, SearchHit
 from siltstone.memory.database_log import MOST_RECALLS
@@ -55,71 +56,33 @@ class ShownHit:
         return f" {CUT}" if self.part.end < len(self.hit.content) else ""
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
-    """The answer to a query.
+def recall_log(subject: Subject, session_id: str, start: int = 0, step: int = RECALLS) -> SimpleNamespace:
+    """A page of the recalls of a session.
 
-    Attributes:
-        query: The query.
-        ranker: The ranker that scored the hits.
-        limit: The maximum number of hits.
-        scope: The session, or its namespace.
-        hits: The hits, the best first.
-        recalled: The block that recall with its defaults would place before the model for this query now;
-            empty for none.
-        recalled_tokens: The tokens of this block.
-    """
-
-    query: str
-    ranker: str
-    limit: int
-    scope: str
-    hits: tuple[ShownHit, ...]
-    recalled: str
-    recalled_tokens: int
-
-
-@dataclass(frozen=True, slots=True)
-class RecallLog:
-    """A page of recalls.
-
-    Attributes:
+    It has:
         shown: The recalls of the page, the newest first.
         start: The place of the first of them, from the newest.
         step: How many a page has.
         all: How many there are.
         most: How many a log keeps.
     """
-
-    shown: tuple[ShownRecall, ...]
-    start: int
-    step: int
-    all: int
-    most: int
-
-    @property
-    def is_more(self) -> bool:
-        """Whether there are older ones."""
-        return self.start + len(self.shown) < self.all
-
-
-def recall_log(subject: Subject, session_id: str, start: int = 0, step: int = RECALLS) -> RecallLog:
-    """A page of the recalls of a session."""
     session = subject.session(session_id)
     records = session.recalls(MOST_RECALLS)
     page = shown(session, subject.store, records[start : start + step])
-    return RecallLog(tuple(page), start, step, len(records), MOST_RECALLS)
+    return SimpleNamespace(shown=page, start=start, step=step, all=len(records), most=MOST_RECALLS)
 
 
 def find(
-    subject: Subject,
-    session_id: str,
-    query: str,
-    ranker: str = "lexical",
-    limit: int = 5,
-    scope: str = "session",
-) -> Found:
-    """The answer to *query* from the memory of a session.
+    subject: Subject, session_id: str, query: str, ranker: str = "lexical", limit: int = 5, scope: str = ""
+) -> SimpleNamespace:
+    """The answer to *query* from the memory of a session, or of its namespace if *scope* is ``namespace``.
+
+    It has:
+        query, ranker, limit, scope: As they were given, within their bounds.
+        hits: The hits, the best first.
+        recalled: The block that recall with its defaults would place before the model for this query now;
+            empty for none.
+        recalled_tokens: The tokens of this block.
 
     Raises:
         ConfigError: a ranker that a store cannot run without an embedder, or that there is not.
@@ -129,20 +92,21 @@ def find(
     scope = "namespace" if scope == "namespace" else "session"
     limit = max(1, min(limit, MOST_HITS))
     asked = well_formed(query)
-    hits = (
-        subject.session(session_id).search(asked, limit, ranker=ranker, explain=True, scope=scope)  # type: ignore[arg-type]
-        if asked.strip()
-        else []
+    hits, block = list[SearchHit](), ""
+    if asked.strip():
+        how: dict[str, Any] = {"ranker": ranker, "explain": True, "scope": scope}
+        hits = subject.session(session_id).search(asked, limit, **how)
+        with Session.open(None, session_id, memory=subject.store, preset=None, recall=True) as session:
+            block = session.recall(asked)
+    return SimpleNamespace(
+        query=query,
+        ranker=ranker,
+        limit=limit,
+        scope=scope,
+        hits=[_shown(hit) for hit in hits],
+        recalled=block,
+        recalled_tokens=tokens.rule(RULE).count_text(block),
     )
-    block = _recalled(subject, session_id, asked) if asked.strip() else ""
-    counted = tokens.rule(RULE).count_text(block)
-    return Found(query, ranker, limit, scope, tuple(map(_shown, hits)), block, counted)
-
-
-def _recalled(subject: Subject, session_id: str, query: str) -> str:
-    """The block that recall would place now. Opens a session with recall for reading, and closes it."""
-    with Session.open(None, session_id, memory=subject.store, preset=None, recall=True) as session:
-        return session.recall(query)
 
 
 def _shown(hit: SearchHit) -> ShownHit:

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import groupby
 from operator import itemgetter
+from types import SimpleNamespace
 from typing import Any, Self, TypeVar, cast
 
 from siltstone import tokens
-from siltstone.compaction.breakdown import ContextBreakdown
 from siltstone.errors import SiltstoneError
 from siltstone.figures import Mark, Said, TurnTokens, filling, in_context, recall_cost, require_session, told
 from siltstone.memory import RecallRecord, SessionInfo
@@ -23,7 +23,6 @@ from siltstone.memory.log import LogState
 from siltstone.session import Session
 from siltstone.session.committing import UNDO
 from siltstone.session.compactions import CompactionRecord
-from siltstone.session.counters import LearnedLimit
 
 # The store that is inspected, and the sessions of it that were opened for reading.
 
@@ -129,39 +128,6 @@ SORTS: dict[str, tuple[str, Callable[[SessionInfo], Any]]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Listing:
-    """A page of the list.
-
-    Attributes:
-        sessions: The sessions of the page.
-        found: How many fit the filter.
-        known: How many there are.
-        namespaces: All that there are, sorted.
-        start: The place of the first of the page.
-        before: Where the page before begins; None at the beginning.
-        after: Where the next one begins; None at the end.
-        sort: The word that it is sorted by.
-        is_up: Whether the smallest comes first.
-        contexts: The tokens in context of each session of the page; None where its log cannot be read.
-        namespace: The namespace that is asked for; None for all of them.
-        words: The text that is asked for.
-    """
-
-    sessions: tuple[SessionInfo, ...]
-    found: int
-    known: int
-    namespaces: tuple[str, ...]
-    start: int
-    before: int | None
-    after: int | None
-    sort: str
-    is_up: bool
-    contexts: dict[str, int | None]
-    namespace: str | None
-    words: str
-
-
 def listing(
     subject: Subject,
     words: str = "",
@@ -171,8 +137,20 @@ def listing(
     is_up: bool = False,
     start: int = 0,
     page: int = PAGE,
-) -> Listing:
-    """The sessions whose id or title has *words*, of one namespace where one is named."""
+) -> SimpleNamespace:
+    """A page of the sessions of a store: those whose id or title has *words*.
+
+    It has:
+        sessions: The sessions of the page.
+        found: The number of sessions that were found.
+        known: The number of sessions of the store.
+        namespaces: All namespaces of the store.
+        start: The place of the first session of the page.
+        before, after: Where the page before begins, and the next one; None where there is none.
+        sort, is_up: By what the sessions are sorted, and whether upwards.
+        contexts: Of each session of the page: the tokens in context now; None if they cannot be read.
+        namespace, words: What was asked for.
+    """
     known = list(sessions_of(subject.store))
     sort = sort if sort in SORTS else "active"
     wanted = words.casefold().strip()
@@ -185,25 +163,20 @@ def listing(
     found.sort(key=SORTS[sort][1], reverse=not is_up)
     start = max(0, min(start, max(0, (len(found) - 1) // page * page)))
     end = start + page
-    return Listing(
-        tuple(found[start:end]),
-        len(found),
-        len(known),
-        tuple(sorted({each.namespace for each in known})),
-        start,
-        None if start == 0 else max(0, start - page),
-        end if end < len(found) else None,
-        sort,
-        is_up,
-        contexts(subject, found[start:end]),
-        namespace,
-        words,
+    return SimpleNamespace(
+        sessions=found[start:end],
+        found=len(found),
+        known=len(known),
+        namespaces=sorted({each.namespace for each in known}),
+        start=start,
+        before=None if start == 0 else max(0, start - page),
+        after=end if end < len(found) else None,
+        sort=sort,
+        is_up=is_up,
+        contexts={each.session_id: _context(subject, each) for each in found[start:end]},
+        namespace=namespace,
+        words=words,
     )
-
-
-def contexts(subject: Subject, sessions: Iterable[SessionInfo]) -> dict[str, int | None]:
-    """The tokens in context of each of *sessions*; None where its log cannot be read."""
-    return {each.session_id: _context(subject, each) for each in sessions}
 
 
 def _context(subject: Subject, info: SessionInfo) -> int | None:
@@ -268,33 +241,6 @@ class ChartRecall:
     x: float
 
 
-@dataclass(frozen=True, slots=True)
-class Chart:
-    """A drawing.
-
-    Attributes:
-        line: The corners of the line, for ``points``.
-        area: The corners of the area below the line.
-        marks: The compactions, branches and undos on the way.
-        recalls: The recalls that placed a block; of several at one place, the recall with the most tokens.
-        across: Labels below: numbers of messages.
-        upwards: Labels at the side: tokens.
-        window: The height of the window; None where it is not known.
-        threshold: The corners of the line of the threshold, for ``points``; empty where none is known.
-        last_threshold: Where that line ends: its height, and the tokens of a history that reach it.
-    """
-
-    line: str
-    area: str
-    marks: tuple[ChartMark, ...]
-    recalls: tuple[ChartRecall, ...]
-    across: tuple[Tick, ...]
-    upwards: tuple[Tick, ...]
-    window: float | None
-    threshold: str = ""
-    last_threshold: Tick | None = None
-
-
 def level(mark: Mark) -> int | None:
     """The tokens of a history that reached the threshold of *mark*; None where there was none."""
     return None if mark.threshold is None else max(0, mark.threshold - mark.reserved_tokens)
@@ -305,8 +251,20 @@ def chart(
     marks: Sequence[Mark],
     window: int | None,
     recalls: Iterable[RecallRecord] = (),
-) -> Chart | None:
-    """The drawing of a session; None where nothing was said."""
+) -> SimpleNamespace | None:
+    """The drawing of a session; None where nothing was said.
+
+    It has:
+        line: The corners of the line, for ``points``.
+        area: The corners of the area below the line.
+        marks: The compactions, branches and undos on the way.
+        recalls: The recalls that placed a block; of several at one place, the recall with the most tokens.
+        across: Labels below: numbers of messages.
+        upwards: Labels at the side: tokens.
+        window: The height of the window; None where it is not known.
+        threshold: The corners of the line of the threshold, for ``points``; empty where none is known.
+        last_threshold: Where that line ends: its height, and the tokens of a history that reach it.
+    """
     end = max((turn.end for turn in turns), default=0)
     if not end:
         return None
@@ -324,19 +282,19 @@ def chart(
 
     lines = [each for each in (window, steps[-1][1] if steps else None) if each is not None]
     points = " ".join(f"{x(seq)},{y(tokens)}" for seq, tokens in corners)
-    return Chart(
-        points,
-        f"0,{_HIGH} {points} {x(corners[-1][0])},{_HIGH}",
-        tuple(
+    return SimpleNamespace(
+        line=points,
+        area=f"0,{_HIGH} {points} {x(corners[-1][0])},{_HIGH}",
+        marks=[
             ChartMark(mark, x(mark.seq), y(mark.tokens_before), y(mark.tokens_after), numbered)
             for mark, numbered in zip(marks, _numbered(marks, end), strict=True)
-        ),
-        tuple(ChartRecall(each, x(each.position)) for each in _seen(recalls, end)),
-        tuple(Tick(x(value), value) for value in _steps(end)),
-        tuple(Tick(y(value), value) for value in _steps(most) if _is_free(value, lines, most)),
-        None if window is None else y(window),
-        " ".join(f"{x(seq)},{y(tokens)}" for seq, tokens in steps),
-        Tick(y(steps[-1][1]), steps[-1][1]) if steps else None,
+        ],
+        recalls=[ChartRecall(each, x(each.position)) for each in _seen(recalls, end)],
+        across=[Tick(x(value), value) for value in _steps(end)],
+        upwards=[Tick(y(value), value) for value in _steps(most) if _is_free(value, lines, most)],
+        window=None if window is None else y(window),
+        threshold=" ".join(f"{x(seq)},{y(tokens)}" for seq, tokens in steps),
+        last_threshold=Tick(y(steps[-1][1]), steps[-1][1]) if steps else None,
     )
 
 
@@ -428,11 +386,16 @@ RULE = "blocks"  #: how the command line counts a context where nobody says othe
 COMPACTIONS_A_PAGE = 200  #: turns of a page
 
 
-@dataclass(frozen=True, slots=True)
-class Story:
-    """The story of a session.
+def story(
+    subject: Subject,
+    session_id: str,
+    window: int | None = None,
+    start: int = 0,
+    page: int | None = COMPACTIONS_A_PAGE,
+) -> SimpleNamespace:
+    """The story of a session, with the turns of a page; None for *page* means all turns.
 
-    Attributes:
+    It has:
         turns: The turns of the page, the newest first.
         all_turns: The number of turns.
         marks: The compactions, branches and undos that led to the current view, oldest first.
@@ -448,45 +411,9 @@ class Story:
         start: The place of the first turn of the page, from the newest.
         waits: Seconds from the last message that each compaction read to its commit.
         recalls: The recalls that the log has, the newest first.
+        recalled: How many recalls placed a block, its tokens in the middle, and the seconds in the middle.
         cost: What these recalls added to requests.
     """
-
-    turns: tuple[TurnTokens, ...]
-    all_turns: int
-    marks: tuple[Mark, ...]
-    records: tuple[CompactionRecord, ...]
-    chart: Chart | None
-    bands: dict[str, int]
-    filling: ContextBreakdown
-    window: int | None
-    is_learned: bool
-    limits: tuple[LearnedLimit, ...]
-    is_noted: bool
-    most: int
-    start: int
-    waits: dict[int, float]
-    recalls: tuple[RecallRecord, ...]
-    cost: dict[str, int]
-
-    @property
-    def recalled(self) -> tuple[int, int, float]:
-        """How many recalls placed a block, its tokens in the middle, and the seconds in the middle."""
-        placed = [each for each in self.recalls if each.tokens]
-        if not placed:
-            return 0, 0, 0.0
-        middle = len(placed) // 2
-        tokens = sorted(each.tokens for each in placed)[middle]
-        return len(placed), tokens, sorted(each.seconds for each in placed)[middle]
-
-
-def story(
-    subject: Subject,
-    session_id: str,
-    window: int | None = None,
-    start: int = 0,
-    page: int | None = COMPACTIONS_A_PAGE,
-) -> Story:
-    """The story of a session."""
     session = subject.session(session_id)
     log = subject.store.open_log(session_id)
     state = log.state()
@@ -497,27 +424,35 @@ def story(
     records = session.compactions(undone=True)
     noted = next((each.context_window for each in records[::-1] if each.context_window is not None), None)
     known = window or learned or noted
-    recalls = tuple(session.recalls(MOST_RECALLS))
+    recalls = session.recalls(MOST_RECALLS)
     bands, full = filling(session, known, rule, state.next_seq, recalls)
     newest = turns[::-1]
-    return Story(
-        tuple(newest[start:] if page is None else newest[start : start + page]),
-        len(turns),
-        tuple(marks),
-        tuple(records[::-1]),
-        chart(turns, marks, known, recalls),
-        bands,
-        full,
-        known,
-        window is None and learned is not None,
-        session.limits,
-        window is None and learned is None and noted is not None,
-        max((turn.context for turn in turns), default=0),
-        start,
-        _waits(subject, session_id, state, records),
-        recalls,
-        recall_cost(log, marks, recalls, said),
+    placed = [each for each in recalls if each.tokens]
+    return SimpleNamespace(
+        turns=newest[start:] if page is None else newest[start : start + page],
+        all_turns=len(turns),
+        marks=marks,
+        records=records[::-1],
+        chart=chart(turns, marks, known, recalls),
+        bands=bands,
+        filling=full,
+        window=known,
+        is_learned=window is None and learned is not None,
+        limits=session.limits,
+        is_noted=window is None and learned is None and noted is not None,
+        most=max((turn.context for turn in turns), default=0),
+        start=start,
+        waits=_waits(subject, session_id, state, records),
+        recalls=recalls,
+        recalled=(len(placed), _middle(placed, "tokens"), _middle(placed, "seconds")),
+        cost=recall_cost(log, marks, recalls, said),
     )
+
+
+def _middle(recalls: list[RecallRecord], figure: str) -> float:
+    """The figure in the middle of those of *recalls*; 0 where there is none."""
+    known = sorted(getattr(each, figure) for each in recalls)
+    return known[len(known) // 2] if known else 0
 
 
 def _waits(

@@ -294,9 +294,7 @@ def view_page(log: SessionLog, n: int | None, start: int, end: int, most: int = 
         [] if state.head is None else [row for row in _line(log, state.head) if row.compaction.reason != UNDO]
     )
     if n is not None and n > len(led):
-        raise ConfigError(
-            f"the session has {len(led)} views that a compaction left, not {n}", field="view", value=n
-        )
+        raise ConfigError(f"the session has {len(led)} views that a compaction left, not {n}", "view", n)
     if n is None:
         head = None if state.head is None else state.head.compaction
         pieces = [] if head is None else [*head.view]

@@ -415,8 +415,8 @@ def _chosen(store: Store, session_id: str | None, access: Access, namespace: str
         raise ConfigError(
             f"{_shown(store)} has no session of the namespace {namespace!r}, and nobody may write; it has "
             f"{', '.join(map(repr, known)) or 'no namespace'}",
-            field="namespace",
-            value=namespace,
+            "namespace",
+            namespace,
         )
     if access.write and not store.sessions(limit=1).sessions:
         return NEW_SESSION

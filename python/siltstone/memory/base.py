@@ -9,12 +9,12 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Final, Protocol, Self, TypedDict, Unpack
 
 from siltstone.memory import entry
+from siltstone.memory.entry import Finding, ForgetReport, Receipt, SessionPage, StoreStats
 from siltstone.memory.limits import Limits
 from siltstone.memory.log import LogRow, SessionLog
 
 if TYPE_CHECKING:
     from siltstone.events import StoreHook
-    from siltstone.memory.entry import Finding, ForgetReport, Receipt, SessionPage, StoreStats
     from siltstone.memory.hits import Reranker, Scorer
 
 

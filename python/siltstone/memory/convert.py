@@ -8,17 +8,13 @@ import time
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from siltstone import _native
 from siltstone.errors import InvalidEntryError, refuse
-from siltstone.memory.entry import Entry, SearchHit, SearchOptions, SourceRange, StoredEntry
+from siltstone.memory.entry import Entry, SearchHit, SearchOptions, SessionInfo, SourceRange, StoredEntry
 from siltstone.memory.log import CompactionRow, Derived, LogRow, NewCompaction, NewRef, ViewItem
-from siltstone.messages import Message, Role
-
-if TYPE_CHECKING:
-    from siltstone.memory.entry import SessionInfo
-
+from siltstone.messages import Message, Role, decode, read_message
 
 _Repeated: TypeAlias = "tuple[int, int, int] | None"
 HitRow: TypeAlias = (
@@ -132,8 +128,6 @@ def conditions_in(given: SearchOptions, known: type) -> dict[str, Any]:
 
 def session_info(row: _native.SessionRow) -> SessionInfo:
     """A session in a list."""
-    from siltstone.memory.entry import SessionInfo
-
     begun, active = (None if at is None else datetime_from(at) for at in (row.first_at, row.last_at))
     counts = row.messages, row.entries, row.compactions, row.tokens
     return SessionInfo(row.name, row.namespace, row.title, *counts, begun, active)
@@ -194,16 +188,12 @@ def message_from_row(row: _native.LogRow) -> LogRow:
 
 def message_of(row: LogRow) -> Message:
     """A message read back from the log."""
-    from siltstone.messages import decode, read_message
-
     raw = decode(row.raw)
     return read_message(raw, row.seq, dialect=row.dialect, provenance=row.provenance, is_stored=True)
 
 
 def shown_message(row: ShownMessage | _native.LogRow) -> tuple[Message, int]:
     """A message of the log, and its time."""
-    from siltstone.messages import Message
-
     if isinstance(row, tuple):
         seq, role, said, raw, created_at = row
         return Message.of_text(seq, role, said, raw), created_at

@@ -12,9 +12,10 @@ from typing import Final, Literal, TypeAlias
 from siltstone import _native
 from siltstone.errors import InvalidMessageError, StoreConflictError, StoreCorruptError
 from siltstone.memory import convert, log as logs
+from siltstone.memory.convert import compaction_to_row, new_entry
 from siltstone.memory.entry import Entry
 from siltstone.memory.limits import Limits
-from siltstone.messages import Message, OwnTools, decode, indexable_text, read_message
+from siltstone.messages import Message, OwnTools, decode, indexable_text, is_request, read_message
 
 # Records of the recalls of a session, from its log: ids and figures, without any text of an entry.
 
@@ -312,7 +313,6 @@ class DatabaseLog:
         *messages* and *recalls* are written in the same step. The messages are part of the rewritten view.
         """
         said = list(messages), self._checked(messages, expected) if messages else "", list(recalls)
-        from siltstone.memory.convert import compaction_to_row, new_entry
 
         found = map(new_entry, self._limits.cut(entries))
         row, write = compaction_to_row(compaction), (expected, write_id)
@@ -350,8 +350,6 @@ class DatabaseLog:
             clock: The session's clock.
             write_id: The write's id.
         """
-        from siltstone.memory.convert import compaction_to_row, new_entry
-
         self._limits.check_messages(messages, expected.next_seq)
         found = map(new_entry, self._limits.cut(entries))
         changes, write = (list(withdrawn), list(gone), parent, list(messages), found), (expected, write_id)
@@ -508,8 +506,6 @@ def _receipt(row: tuple[int, list[int], list[int | None], _Version | None]) -> l
 
 def request_among(messages: Iterable[logs.NewMessage | logs.LogRow]) -> str:
     """The text of the first request among *messages*; empty where there is none."""
-    from siltstone.messages import is_request, read_message
-
     for message in messages:
         if message.role == "user" and message.provenance == "original":
             try:

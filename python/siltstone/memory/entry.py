@@ -168,9 +168,7 @@ class Decay:
     def __post_init__(self) -> None:
         for field_, value in (("per_day", self.per_day), ("floor", self.floor)):
             if not 0.0 <= value <= 1.0:
-                raise ConfigError(
-                    f"{field_} of a decay must be in 0..1, got {value!r}", field=field_, value=value
-                )
+                raise ConfigError(f"{field_} of a decay must be in 0..1, got {value!r}", field_, value)
 
 
 @dataclass(frozen=True, slots=True)

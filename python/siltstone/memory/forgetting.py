@@ -322,16 +322,16 @@ class Criteria:
             if any(each is not None for each in others):
                 raise ConfigError(
                     "fact_ids goes with session_id alone: forget the rest in a call of its own",
-                    field="fact_ids",
-                    value=fact_ids,
+                    "fact_ids",
+                    fact_ids,
                 )
             return cls(session_id=session_id, fact_ids=fact_ids)
         if all(each is None for each in (entry_ids, session_id, name, before, text)):
             raise ConfigError(
                 "forget needs entry_ids, session_id, name, before or text; to forget everything, delete the "
                 "directory of the closed store",
-                field="session_id",
-                value=None,
+                "session_id",
+                None,
             )
         for field, value in (("name", name), ("text", text)):
             if value == "":

@@ -10,16 +10,13 @@ from dataclasses import dataclass
 from heapq import heapify, heappop, heapreplace
 from itertools import pairwise
 from math import inf, isfinite
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from siltstone._native import Asked
 from siltstone.errors import ConfigError, refuse
+from siltstone.events import SearchDegraded, StoreHook
 from siltstone.hooks import notify, started
 from siltstone.memory.entry import SearchHit, SearchOrder
-
-if TYPE_CHECKING:
-    from siltstone.events import StoreHook
-
 
 # Search hits in the order of their messages, instead of best first: how a topic developed.
 
@@ -176,9 +173,7 @@ def best_passage(text: str, asked: Asked | None, size: int = PASSAGE) -> Passage
     """
     if type(size) is not int or size < 1:
         raise ConfigError(
-            f"the size of a passage must be an integer of at least 1 character, got {size!r}",
-            field="size",
-            value=size,
+            f"the size of a passage must be an integer of at least 1 character, got {size!r}", "size", size
         )
     start, end, marks = (asked or Asked([], "auto")).best_part(text, size)
     return Passage(text[start:end], start, end, tuple(marks))
@@ -250,7 +245,6 @@ class Reranker:
             scores = self._scores(query, [hit.content for hit in first])
         except Exception as error:
             _log.warning("the reranker was not followed: %s", self._told(error))
-            from siltstone.events import SearchDegraded
 
             notify(hooks, SearchDegraded(session_id, ranker, "no_reranking"))
             return hits

@@ -14,7 +14,7 @@ from siltstone.errors import ConfigError, refuse
 from siltstone.hooks import checked_hooks
 from siltstone.memory.base import Store
 from siltstone.memory.entry import Decay, Fusion, Ranker, SearchIndex
-from siltstone.memory.limits import DEFAULTS, Limits
+from siltstone.memory.limits import DEFAULTS, Limits, language_name
 
 if TYPE_CHECKING:
     from siltstone.embedding.base import Embedder
@@ -118,8 +118,6 @@ class Searching(NamedTuple):
 
             reranker = as_reranker(reranker)
         if language is not None:
-            from siltstone.memory.limits import language_name  # few stores say
-
             language = language_name(language)
         return cls(
             options, limits, embedder, embed_timeout, reembed, checked_hooks(hooks), reranker, language
@@ -150,7 +148,5 @@ def check_has_embedder(ranker: str, embedder: object) -> None:
     """Refuses a ranker over vectors where nothing makes any."""
     if ranker in DENSE and embedder is None:
         raise ConfigError(
-            f"ranker {ranker!r} needs an embedder: open the store with embedder=...",
-            field="ranker",
-            value=ranker,
+            f"ranker {ranker!r} needs an embedder: open the store with embedder=...", "ranker", ranker
         )

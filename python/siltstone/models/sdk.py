@@ -359,9 +359,7 @@ class CompletionModel:
         if found is None or not str(url).startswith(("http://", "https://")):
             known = ", ".join(_ENDPOINTS)
             raise ConfigError(
-                f"url must be an HTTP address that ends in one of {known}, got {url!r}",
-                field="url",
-                value=url,
+                f"url must be an HTTP address that ends in one of {known}, got {url!r}", "url", url
             )
         self.url, self.model, self._names = url.rstrip("/"), model, _ENDPOINTS[found]
         self._headers = {"Content-Type": "application/json", **(headers or {})}

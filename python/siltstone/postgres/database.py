@@ -222,8 +222,8 @@ def look(
         raise ConfigError(
             f"the tables in schema {schema!r} were made with hash_rule {rule!r}, not {hash_rule!r}: open "
             "them without one",
-            field="hash_rule",
-            value=hash_rule,
+            "hash_rule",
+            hash_rule,
         )
     return not (standby or read_only or not allowed), rule, language
 

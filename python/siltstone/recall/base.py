@@ -162,8 +162,8 @@ class RecallConfig:
             if name not in known:
                 raise ConfigError(
                     f"unknown setting {key!r} of recall; known are {', '.join(sorted({*known, *_SPELLED}))}",
-                    field=key,
-                    value=item,
+                    key,
+                    item,
                 )
             settings[name] = item
         return cls.documented(**settings)

@@ -25,6 +25,7 @@ from siltstone.session.learning import extraction
 from siltstone.session.opening import Opened, Options, Path, open_session
 from siltstone.session.recovery import Answer, again, check_call, ended
 from siltstone.session.session import Session
+from siltstone.session.transfer import fitted, forked
 
 THREADS: Final = 32  #: the maximum number of worker threads, shared by all sessions of the process
 
@@ -152,8 +153,6 @@ class AsyncSession(BaseSession):
 
     async def fork(self, session_id: str, *, prompt: str = "") -> Self:
         """A new session that begins with a copy of this one."""
-        from siltstone.session.transfer import fitted, forked
-
         fork = type(self)(await self._step(lambda: forked(self._opened, session_id, prompt, is_async=True)))
         try:
             await fork._run(fitted(fork._opened, prompt))

@@ -10,9 +10,12 @@ import logging
 import os
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import Final
 from weakref import WeakValueDictionary
 
+from siltstone.archive.files import Said
+from siltstone.archive.live import ContextArchive
+from siltstone.archive.records import of_entry, read_knowledge
 from siltstone.errors import StoreError, refuse
 from siltstone.events import ArchiveFailed
 from siltstone.hooks import notify
@@ -21,11 +24,6 @@ from siltstone.memory.convert import MAX_INTEGER
 from siltstone.memory.entry import Entry, StoredEntry
 from siltstone.session.core import SessionCore
 from siltstone.session.state import content_of, has, line_of, union
-
-if TYPE_CHECKING:
-    from siltstone.archive.files import Said
-    from siltstone.archive.live import ContextArchive
-
 
 _log = logging.getLogger("siltstone")
 
@@ -42,8 +40,6 @@ def archive_of(given: object) -> ContextArchive:
     Raises:
         ConfigError: *given* is neither an archive nor a path.
     """
-    from siltstone.archive.live import ContextArchive
-
     if isinstance(given, ContextArchive):
         return given
     if not isinstance(given, str | os.PathLike):
@@ -108,8 +104,6 @@ def write_anew(core: SessionCore) -> None:
     if core.archive is None:
         return
     try:
-        from siltstone.archive.records import of_entry
-
         entries = _entries(core)
         core.archive.replace(core.session_id, map(of_entry, entries))
         _note(core, [each.source_range for each in entries], is_all=True)
@@ -133,7 +127,6 @@ def _take_over(core: SessionCore, archive: ContextArchive) -> None:
     entries = [Entry(clean(each.content), role=each.role, created_at=each.timestamp / 1000) for each in known]
     for start in range(0, len(entries), _PAGE):
         core.store.index(core.session_id, entries[start : start + _PAGE])
-    from siltstone.archive.records import read_knowledge
 
     facts, _ = read_knowledge(archive.folder / "knowledge.jsonl")
     own = [
@@ -172,8 +165,6 @@ def _entries(core: SessionCore) -> list[StoredEntry]:
 
 
 def _said(entry: StoredEntry) -> Said:
-    from siltstone.archive.files import Said
-    from siltstone.archive.records import of_entry
 
     segment = of_entry(entry)
     return Said(segment.role, segment.content, segment.timestamp, segment.id)

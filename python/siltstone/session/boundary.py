@@ -12,10 +12,18 @@ from typing import TYPE_CHECKING, Any
 
 from siltstone.compaction.base import Compaction, CompactionContext, Compactor, Trigger
 from siltstone.compaction.breakdown import alert_of, band_of
+from siltstone.compaction.material import Lazy
 from siltstone.errors import ContextOverflowError, IllegalHistoryError, StoreConflictError, refuse
 from siltstone.hooks import NO_COMPACTION_HOOKS, notify
 from siltstone.llm import Steps
-from siltstone.messages import InjectedMessage, Message, as_history, opens_turn, read_message
+from siltstone.messages import (
+    InjectedMessage,
+    Message,
+    as_history,
+    opens_turn,
+    read_message,
+    validate_history,
+)
 from siltstone.messages.message import RULE_ROLES
 from siltstone.session.background import Job
 from siltstone.session.core import SessionCore
@@ -555,7 +563,6 @@ def attempted(
     If *at* is None, the attempt stops before its commit, which a later boundary makes. *commit* receives the
     rewrite; without it, the rewrite becomes the view.
     """
-    from siltstone.compaction.material import Lazy
     from siltstone.engine import attempt
     from siltstone.session.committing import commit as commit_compaction
 
@@ -793,8 +800,6 @@ def check_legal(history: Sequence[Message], session_id: str) -> None:
     Raises:
         IllegalHistoryError: the provider would refuse *history*.
     """
-    from siltstone.messages import validate_history
-
     found = validate_history(history, pending_ok=False)
     if found:
         raise IllegalHistoryError(

@@ -14,24 +14,33 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn, Self, TypeAlias, Unpack
 from siltstone.compaction.base import Compactor, Reason, Trigger, check_policy
 from siltstone.errors import ConfigError, SessionBusyError, StoreError, StoreUnavailableError, refuse
 from siltstone.llm import Steps, UsageRecord
-from siltstone.memory.base import hurried
-from siltstone.memory.entry import SearchHit, SearchOptions
+from siltstone.memory.base import Store, hurried
+from siltstone.memory.entry import ForgetCriteria, ForgetReport, SearchHit, SearchOptions
 from siltstone.memory.limits import checked_limit
 from siltstone.messages import RawMessage
-from siltstone.session.boundary import Prepared
+from siltstone.session.background import Job
+from siltstone.session.boundary import (
+    Prepared,
+    boundary,
+    check_bytes,
+    compaction,
+    copied,
+    in_flight,
+    instructed,
+    landed,
+    noted,
+)
 from siltstone.session.concurrency import Call
 from siltstone.session.core import InContext
+from siltstone.session.counters import LearnedLimit
 from siltstone.session.opening import Opened, check_text
 from siltstone.session.state import Request, SessionState, count
+from siltstone.systems.base import can_extract
 
 if TYPE_CHECKING:
     from siltstone.engine import Outcome
     from siltstone.knowledge import Rule
-    from siltstone.memory.base import Store
-    from siltstone.memory.entry import ForgetCriteria, ForgetReport
-    from siltstone.session.background import Job
     from siltstone.session.compactions import CompactionRecord
-    from siltstone.session.counters import LearnedLimit
     from siltstone.session.recalling import Recalling
     from siltstone.session.tools import ContextSearch
     from siltstone.tools.base import Tool
@@ -111,8 +120,6 @@ class SessionCalls:
         self, policy: Compactor | OwnPolicy | None, request_bytes: int | None = None, recall: bool = True
     ) -> Steps[Prepared]:
         """``prepare``."""
-        from siltstone.session.boundary import boundary, check_bytes
-
         if request_bytes is not None:
             check_bytes(request_bytes)
         if (answer := self.known(policy, recall)) is not None:  # this call waited for an equal one
@@ -144,19 +151,14 @@ class SessionCalls:
 
     def _answer(self, state: SessionState, prepared: Prepared, recall: bool) -> Prepared:
         """A copy of *prepared* with its own lists, with recalled context and the model's note."""
-        from siltstone.session.boundary import copied
-
         answer = copied(prepared)
         if self.recalling and recall:
             answer = self.recalling.placed(state, answer)
         if self._instructs:
-            from siltstone.session.boundary import instructed
-
             answer = instructed(self.core, self._instructions(), answer)
         self.core.recalled_tokens = answer.tokens - prepared.tokens
         if not answer.is_noted:
             return answer
-        from siltstone.session.boundary import noted
 
         rule = state.view.rule if self.policy is None else self.policy.token_rule
         return noted(self.core, answer, rule)
@@ -165,7 +167,6 @@ class SessionCalls:
         """``recover``. The session learns the largest allowed request from *error*."""
         if not isinstance(error, BaseException):
             refuse("error", "the exception that the provider's client raised", error)
-        from siltstone.session.boundary import copied
         from siltstone.session.recovery import learn
         from siltstone.session.request_policy import recovered
 
@@ -209,7 +210,6 @@ class SessionCalls:
     def compaction(self, focus: str | None) -> Steps[Outcome]:
         """``compact``."""
         from siltstone.engine import Skipped
-        from siltstone.session.boundary import compaction, landed
 
         self.core.check_open()
         if self.policy is None:
@@ -242,7 +242,6 @@ class SessionCalls:
     def resummarizing(self, focus: str | None) -> Steps[Outcome]:
         """``resummarize``."""
         from siltstone.engine import Skipped
-        from siltstone.session.boundary import compaction
 
         self.core.check_open()
         if self.policy is not None and self.policy.resummarize((), None, None) is not None:
@@ -266,9 +265,7 @@ class SessionCalls:
         if self.policy is None or self.policy.status((), None) is None:
             name = "no policy" if self.policy is None else f"the policy {self.policy.name!r}"
             raise ConfigError(
-                f"{call} is a call of waterfall summaries, and the session has {name}",
-                field="policy",
-                value=self.policy,
+                f"{call} is a call of waterfall summaries, and the session has {name}", "policy", self.policy
             )
         return self.policy
 
@@ -283,8 +280,6 @@ class SessionCalls:
 
     def in_flight(self) -> Outcome:
         """The outcome of ``compact`` while another call that may compact is under way."""
-        from siltstone.session.boundary import in_flight
-
         return in_flight(self.core, self.policy)
 
     def memory_search(self, known: MadeTool | None = None) -> MadeTool:
@@ -341,8 +336,6 @@ class SessionCalls:
 
     def extraction_model(self, model: Any) -> Any:
         """The model that extracts facts; None if there is none, or only the extractive one."""
-        from siltstone.systems.base import can_extract
-
         chosen = self.core.knowing.config.extraction_model or model
         return chosen if can_extract(chosen) else None
 
@@ -379,8 +372,8 @@ class SessionCalls:
         if not self._allow_forget:
             raise ConfigError(
                 f"session {self.core.session_id!r} lets no model forget: open it with allow_forget=True",
-                field="allow_forget",
-                value=False,
+                "allow_forget",
+                False,
             )
 
         def forget(fact_ids: Sequence[str]) -> int:
@@ -505,8 +498,8 @@ class SessionCalls:
         if not self.core.indexed:
             raise ConfigError(
                 f"session {self.core.session_id!r} has memory=False; open it with memory=True to search",
-                field="memory",
-                value=False,
+                "memory",
+                False,
             )
 
     def busy(self, seconds: float | None) -> SessionBusyError:

@@ -233,8 +233,8 @@ def checkpoints(core: SessionCore, policy: Compactor | None) -> list[Checkpoint]
         raise ConfigError(
             f"session {core.session_id!r} has {name} and no checkpoints: "
             'TieredCompactor(TieredConfig(mode="chronicle")) writes some',
-            field="policy",
-            value=policy,
+            "policy",
+            policy,
         )
     state = core.follow()
     return policy.checkpoints(written_by_run(core.rows, policy.name, state.head))

@@ -18,10 +18,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from siltstone import errors
 from siltstone.compaction.base import check_pin_budget
-from siltstone.hooks import NO_COMPACTION_HOOKS, CompactionHooks
+from siltstone.hooks import NO_COMPACTION_HOOKS, CompactionHooks, notify
 from siltstone.llm import UsageRecord, total_usage
 from siltstone.memory.base import Store, hurried
 from siltstone.memory.convert import MAX_INTEGER
+from siltstone.memory.database_log import Findable, with_findable
 from siltstone.memory.entry import SearchScope, SourceRange
 from siltstone.memory.log import (
     CompactionRow,
@@ -34,6 +35,7 @@ from siltstone.memory.log import (
     SessionVersion,
 )
 from siltstone.messages import Message, RawMessage, RecalledMessage, decode, logged, unmarked
+from siltstone.messages.read import read_message
 from siltstone.session.background import Background
 from siltstone.session.concurrency import TRIES, Call, Calls, Origin, Slot, Write, retried
 from siltstone.session.counters import CUT, CompactionClock, LearnedLimit, cached_tokens, input_tokens
@@ -55,18 +57,17 @@ from siltstone.session.state import (
     next_state,
     shown,
 )
+from siltstone.systems.base import Live
 from siltstone.tokens import TokenRule, rule
 
 if TYPE_CHECKING:
     from siltstone.archive.live import ContextArchive
     from siltstone.events import Hook, RedactedSpan
     from siltstone.knowledge import KnowledgeConfig
-    from siltstone.memory.database_log import Findable
     from siltstone.recall import RecallConfig
     from siltstone.redaction import Redactor
     from siltstone.session.opening import Unrelated
     from siltstone.session.rows import UnwrittenRecall
-    from siltstone.systems.base import Live
 
 
 T = TypeVar("T")
@@ -180,15 +181,14 @@ class SessionCore:
             raise errors.ConfigError(
                 f"{field}={value!r} needs a namespace, and session {self.session_id!r} has none: open new "
                 "sessions with namespace=...",
-                field=field,
-                value=value,
+                field,
+                value,
             )
 
     def _store_findable(self, stored: LogState) -> LogState:
         """Stores which entries other sessions of the namespace may find, if that setting has changed."""
         if not stored.namespace:
             return stored
-        from siltstone.memory.database_log import with_findable
 
         may: Findable = "nothing" if not self.indexed else "all" if self.index_tools else "words"
         settings = with_findable(stored.settings, may)
@@ -425,7 +425,6 @@ class SessionCore:
     def tell_limits(self, before: int | None) -> None:
         """Tells which learned limit counts instead of the window *before*, and which ones do not count."""
         from siltstone.events import WindowLearned
-        from siltstone.hooks import notify
 
         clock = self.clock
         limit = clock.limit(self.given_window)
@@ -448,7 +447,6 @@ class SessionCore:
         if clock.fixed_told:
             return
         from siltstone.events import OverheadTooLarge
-        from siltstone.hooks import notify
 
         def step() -> None:
             self._save_clock(self.followed().clock.told_of_fixed())
@@ -467,7 +465,6 @@ class SessionCore:
         spans, self._spans = self._spans, ()
         if spans:
             from siltstone.events import SecretsRedacted
-            from siltstone.hooks import notify
 
             notify(self.hooks, SecretsRedacted(self.session_id, spans))
 
@@ -494,7 +491,6 @@ class SessionCore:
             self._damaged = damaged
             if damaged:
                 from siltstone.events import EntriesQuarantined
-                from siltstone.hooks import notify
 
                 _log.warning("%d entries of session %r are damaged", len(damaged), self.session_id)
                 notify(self.hooks, EntriesQuarantined(self.session_id, damaged))
@@ -691,8 +687,6 @@ class SessionCore:
             InvalidMessageError: one of *raws* is no message.
             StoreConflictError: another worker has appended to the log.
         """
-        from siltstone.messages.read import read_message
-
         seq = state.version.next_seq
         if state.own_end != seq:
             self._check_own_end(state)
@@ -716,8 +710,8 @@ class SessionCore:
             raise errors.ConfigError(
                 f"seq must be that of a message in the view of session {self.session_id!r}, got {seq!r}: "
                 "what was discarded cannot be pinned",
-                field="seq",
-                value=seq,
+                "seq",
+                seq,
             )
         clock = state.clock.pinned(seq) if pinned else state.clock.unpinned(seq)
         if pinned:

@@ -263,6 +263,6 @@ def _no_rows(store: Any) -> ConfigError:
     return ConfigError(
         "the store keeps no facts: use a MemoryStore, or any store with put_facts, facts, namespace_facts "
         "and facts_revision",
-        field="memory",
-        value=store,
+        "memory",
+        store,
     )

@@ -18,6 +18,7 @@ from typing import Any, Final, Literal
 from siltstone import errors, knowledge
 from siltstone.compaction.base import CompactionError, Compactor
 from siltstone.documented import tokens
+from siltstone.engine import answered
 from siltstone.events import ExtractionFailed, FactsUpdated
 from siltstone.hooks import notify, watch_operation
 from siltstone.knowledge.extract import PIECE, is_enough, spoken_text
@@ -382,13 +383,9 @@ def record_denial(
     given = {"tool": tool, "arguments": arguments, "reason": reason, "goal": goal}
     for name, value in given.items():
         if not isinstance(value, str):
-            raise errors.ConfigError(
-                f"{name} of a denial must be a text, got {value!r}", field=name, value=value
-            )
+            raise errors.ConfigError(f"{name} of a denial must be a text, got {value!r}", name, value)
     if not tool.strip():
-        raise errors.ConfigError(
-            f"tool of a denial must not be blank, got {tool!r}", field="tool", value=tool
-        )
+        raise errors.ConfigError(f"tool of a denial must not be blank, got {tool!r}", "tool", tool)
     if call.answer is None:
         correction = knowledge.correction_of(
             **{name: core.redact_text(value) for name, value in given.items()}
@@ -655,8 +652,6 @@ def rewriting(core: SessionCore, policy: Compactor, summaries: Sequence[Derived]
 
     If nobody gives a summary, the sentence stays. A job stops before it writes.
     """
-    from siltstone.engine import answered
-
     redactions, texts, paid = core.follow().version.redactions, list[tuple[int, str]](), list[UsageRecord]()
     for summary in summaries:
         left = views.covered(core.rows, summary.covers)

@@ -24,13 +24,14 @@ from typing import (
 from siltstone.compaction.base import Compactor, Trigger, check_policy
 from siltstone.errors import ConfigError, ReadOnlyStoreError, refuse
 from siltstone.hooks import HOOK_TIMEOUT, CompactionHooks, checked_hooks, gives_coroutine
-from siltstone.llm import Models
-from siltstone.memory.base import LanguageSettler, Store
+from siltstone.llm import Models, run
+from siltstone.memory.base import LanguageSettler, Store, sessions_of
 from siltstone.memory.opening import is_database, open_store
-from siltstone.session.boundary import check_warn_at
+from siltstone.session.boundary import check_warn_at, compaction
 from siltstone.session.core import CACHE_TTL, SessionCore
 from siltstone.session.fact_state import keeps_facts
 from siltstone.session.retention import Retention
+from siltstone.systems.base import Preset, System, default_model, default_policy
 from siltstone.tokens import rule_for
 
 if TYPE_CHECKING:
@@ -40,7 +41,6 @@ if TYPE_CHECKING:
     from siltstone.knowledge import KnowledgeConfig
     from siltstone.recall import RecallConfig
     from siltstone.redaction import RedactionConfig, Redactor
-    from siltstone.systems.base import Preset, System
 
 
 # Opens a session with a preset: the preset's options, and the preset that the store keeps for a session.
@@ -95,8 +95,8 @@ def preset_options(options: Any, path: str | os.PathLike[str] | None) -> tuple[P
             raise ConfigError(
                 f"{name} is part of the preset {chosen.name!r}: make it with siltstone.presets."
                 f"{chosen.name}(...), or open the session with preset=None, as one without a preset",
-                field=name,
-                value=options[name],
+                name,
+                options[name],
             )
     return chosen, {**options, **own}
 
@@ -110,8 +110,8 @@ def check_without_directory(chosen: Preset) -> None:
     if chosen.needs_directory:
         raise ConfigError(
             f"preset {chosen.name!r} needs a directory for {chosen.needs_directory}, and a database has none",
-            field=KEY,
-            value=chosen.name,
+            KEY,
+            chosen.name,
         )
 
 
@@ -133,8 +133,8 @@ def kept_preset(store: Store, session_id: str) -> Preset | None:
         raise ConfigError(
             f"session {session_id!r} is of the preset {name!r}, made with {', '.join(said[IN_CODE])}, "
             f"which no store can keep: {_how(name)}",
-            field=KEY,
-            value=None,
+            KEY,
+            None,
         )
     from siltstone.presets import preset
 
@@ -171,9 +171,6 @@ def settle(core: SessionCore, chosen: Preset, path: str | os.PathLike[str] | Non
 
     A new session begins with the messages that the files hold.
     """
-    from siltstone.llm import run
-    from siltstone.session.boundary import compaction
-
     settings = _read(core.rows.state().settings)
     said = {KEY: chosen.name, DOCUMENTED: chosen.documented, **_made(chosen)}
     try:
@@ -201,8 +198,8 @@ def _check(other: str, session_id: str, chosen: Preset) -> None:
         raise ConfigError(
             f"preset {chosen.name!r} cannot go on with what preset {other!r} filled: session {session_id!r} "
             f"is of {other!r}; nothing was changed; use another directory",
-            field=KEY,
-            value=chosen.name,
+            KEY,
+            chosen.name,
         )
 
 
@@ -213,8 +210,8 @@ def _check_plain(store: Store, session_id: str) -> None:
         raise ConfigError(
             f"session {session_id!r} is new, and session {found[0]!r} of the same store is of the preset "
             f"{found[1]!r}: {_how(found[1])}",
-            field=KEY,
-            value=None,
+            KEY,
+            None,
         )
 
 
@@ -225,7 +222,6 @@ def _first(store: Store, but: str = "") -> tuple[str, str] | None:
         found = store.session_with_settings(_written(""), lacks)
         name = None if found is None else _read(found[1]).get(KEY)
         return None if found is None or not isinstance(name, str) else (found[0], name)
-    from siltstone.memory.base import sessions_of  # the package's own stores find it themselves
 
     for each in sessions_of(store):
         name = _name(store, each.session_id)
@@ -416,8 +412,8 @@ def open_session(
     if language is not None and not isinstance(memory, bool):
         raise ConfigError(
             "language is of a store: open the store with it, and the session with that store",
-            field="language",
-            value=language,
+            "language",
+            language,
         )
     store, owned = _store(path, session_id, memory, preset)
     if knowledge is not None and "knowledge" not in options and not keeps_facts(store):
@@ -472,9 +468,7 @@ def check_text(field: str, value: object, example: str) -> None:
     if not isinstance(value, str):
         named = example if value is None or isinstance(value, bytes) else str(value)
         raise ConfigError(
-            f"{field} must be a text, got {value!r}: a name of your own, such as {named!r}",
-            field=field,
-            value=value,
+            f"{field} must be a text, got {value!r}: a name of your own, such as {named!r}", field, value
         )
 
 
@@ -570,8 +564,8 @@ def _knowledge(options: Options[Any, Any, Any], recall: RecallConfig | None) -> 
     if options.get("memory", True) is False:
         raise ConfigError(
             "knowledge needs memory: open the session with memory=True, or with knowledge=False",
-            field="knowledge",
-            value=given,
+            "knowledge",
+            given,
         )
     return config
 
@@ -580,7 +574,6 @@ def _policy(window: int | None, agent_model: str | None) -> Compactor | None:
     """The default policy of a session. It counts as the agent's model does, if that is known."""
     if window is None:
         return None
-    from siltstone.systems.base import default_policy
 
     return default_policy(rule_for(agent_model) if agent_model else None)
 
@@ -589,7 +582,6 @@ def _model(policy: Compactor | None) -> Any:
     """The default model of a session."""
     if policy is None:
         return None
-    from siltstone.systems.base import default_model
 
     return default_model()
 
@@ -624,14 +616,12 @@ def check_model(model: Any, *, is_async: bool) -> None:
             raise ConfigError(
                 f"model, which writes summaries, must be a callable such as {named}, a list of them, or "
                 f"None, got {each!r}",
-                field="model",
-                value=each,
+                "model",
+                each,
             )
         if not is_async and gives_coroutine(each):
             raise ConfigError(
-                f"model {each!r} is async, which a Session cannot await: open an AsyncSession",
-                field="model",
-                value=each,
+                f"model {each!r} is async, which a Session cannot await: open an AsyncSession", "model", each
             )
 
 
@@ -644,8 +634,8 @@ def check_window(context_window: int | None, reserved_tokens: int = 0) -> None:
     if type(context_window) is int and 0 < context_window <= reserved_tokens:
         raise ConfigError(
             f"reserved_tokens must be < the window of {context_window}, got {reserved_tokens}",
-            field="reserved_tokens",
-            value=reserved_tokens,
+            "reserved_tokens",
+            reserved_tokens,
         )
     if type(context_window) is not int or context_window <= 0:
         refuse("context_window", "an integer > 0", context_window)
@@ -664,9 +654,7 @@ def _recall(asked: Any, memory: Any) -> RecallConfig | None:
         return None
     if memory is False:
         raise ConfigError(
-            "recall needs a memory to look into: open the session without memory=False",
-            field="recall",
-            value=asked,
+            "recall needs a memory to look into: open the session without memory=False", "recall", asked
         )
     return config
 
@@ -688,15 +676,15 @@ def _store(
         raise ConfigError(
             "a session needs a path, or a store: Session.open(None, id, memory=SimpleMemoryStore()) keeps it "
             "in memory",
-            field="path",
-            value=path,
+            "path",
+            path,
         )
     if hasattr(path, "open_log"):
         raise ConfigError(
             "the path of a session must be one of a file; a store that is open is given as memory=, "
             f"with None as the path: Session.open(None, {session_id!r}, memory=store)",
-            field="path",
-            value=path,
+            "path",
+            path,
         )
     if preset is None:
         return open_store(path), True
@@ -708,6 +696,6 @@ def _store(
         raise ConfigError(
             f"preset {preset.name!r} needs a store of another form than the one in {os.fspath(path)!r}: use "
             "another directory; nothing was changed",
-            field="preset",
-            value=preset.name,
+            "preset",
+            preset.name,
         ) from error

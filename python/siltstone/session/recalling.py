@@ -7,15 +7,16 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, runtime_checkable
+from typing import Any, Final, NamedTuple, Protocol, runtime_checkable
 
+from siltstone.archive.live import ContextArchive
 from siltstone.compaction.base import Compactor
 from siltstone.documented import bm25, cosine, hash_vector, hybrid_scores, passes, tokens
 from siltstone.errors import EntryNotFoundError, StoreCorruptError, refuse
 from siltstone.events import RecallFailed, RecallInjected
 from siltstone.hooks import notify
 from siltstone.knowledge import STANDING, Fact, find_facts
-from siltstone.memory.base import Store, entries_of
+from siltstone.memory.base import Store, entries_of, sessions_of
 from siltstone.memory.convert import MAX_INTEGER, datetime_from
 from siltstone.memory.database_log import RecallRecord, record_of
 from siltstone.memory.entry import AGENT_MIN_SCORE, SearchScope, SourceRange, StoredEntry
@@ -29,10 +30,6 @@ from siltstone.session.learning import known
 from siltstone.session.rows import UnwrittenRecall
 from siltstone.session.state import DERIVED, RangeSet, SessionState, View, has
 from siltstone.tools.base import best_part
-
-if TYPE_CHECKING:
-    from siltstone.archive.live import ContextArchive
-
 
 # The records of a session's recalls, for its users.
 
@@ -430,7 +427,6 @@ class _Source:
         namespace = core.rows.state().namespace if self._core.cross_session else ""
         if not namespace:
             return [core.session_id]
-        from siltstone.memory.base import sessions_of
 
         return [each.session_id for each in sessions_of(core.store, namespace)]
 

@@ -197,8 +197,8 @@ def check_call(call: object) -> None:
         raise ConfigError(
             f"ask needs a function that sends messages to your model, got {call!r}; append a question first: "
             'session.append({"role": "user", "content": "..."})',
-            field="call",
-            value=call,
+            "call",
+            call,
         )
 
 

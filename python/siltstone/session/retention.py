@@ -9,7 +9,8 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
 from siltstone.errors import ReadOnlyStoreError, StoreError, refuse
-from siltstone.memory.base import Store
+from siltstone.hooks import notify
+from siltstone.memory.base import Store, entries_of
 from siltstone.memory.entry import Entry
 
 if TYPE_CHECKING:
@@ -72,7 +73,6 @@ class Retention:
 def only_new(store: Store, session_id: str, entries: Sequence[Entry]) -> list[Entry]:
     """*entries* without texts that the session has already with the same role, and without repetitions."""
     from siltstone.archive.files import dedup_key
-    from siltstone.memory.base import entries_of
 
     if not entries:
         return []
@@ -107,6 +107,5 @@ def retain(
         return
     if gone.entries:
         from siltstone.events import MemoryExpired
-        from siltstone.hooks import notify
 
         notify(hooks, MemoryExpired(session_id, gone.by_age, gone.by_count, gone.by_ttl))

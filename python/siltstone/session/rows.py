@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, overload
+from typing import Any, Literal, NamedTuple, TypeAlias, overload
 
 from siltstone import messages as chat
 from siltstone.compaction.base import Compaction, Compactor, Trigger
@@ -15,14 +15,11 @@ from siltstone.memory.database_log import entry_of, entry_with
 from siltstone.memory.entry import Entry
 from siltstone.messages import Message
 from siltstone.messages.message import RULE_ROLES
+from siltstone.recall.base import RecallBlock
 from siltstone.session.host_list import unmarked_text
 from siltstone.session.redaction import Redacting
 from siltstone.session.state import Item, RangeSet
 from siltstone.tokens import TokenRule
-
-if TYPE_CHECKING:
-    from siltstone.recall.base import RecallBlock
-
 
 # The reasons of a compaction: why it kept a message, or took it out. One short code for each stretch.
 #

@@ -15,22 +15,20 @@ from siltstone.compaction.base import Checkpoint, Compactor, MemoryStatus
 from siltstone.errors import ConfigError, SessionBusyError
 from siltstone.hooks import started
 from siltstone.llm import Models, Steps, run
-from siltstone.memory.entry import SearchHit, SearchOptions, SearchScope
+from siltstone.memory.database_log import RecallRecord
+from siltstone.memory.entry import ForgetCriteria, ForgetReport, SearchHit, SearchOptions, SearchScope
 from siltstone.messages import RawMessage
-from siltstone.session.boundary import Prepared
+from siltstone.session.background import Job
+from siltstone.session.boundary import Prepared, forecast
 from siltstone.session.calls import CLOSING_SECONDS, OFFLOAD_TOKENS, OWN_POLICY, BaseSession, OwnPolicy
 from siltstone.session.concurrency import Call, Claim, Slot
-from siltstone.session.opening import Path, open_session
+from siltstone.session.opening import Options, Path, open_session
 
 if TYPE_CHECKING:
     from siltstone.engine import AfterCompact, BeforeCompact, Outcome, Plan
     from siltstone.knowledge import Correction, Fact, FactType, Learned, MemoryType
-    from siltstone.memory.database_log import RecallRecord
-    from siltstone.memory.entry import ForgetCriteria, ForgetReport
-    from siltstone.session.background import Job
     from siltstone.session.compactions import CompactionRecord
     from siltstone.session.observing import OnConflict
-    from siltstone.session.opening import Options
     from siltstone.session.recovery import Answer
 
 
@@ -316,8 +314,8 @@ class Session(BaseSession):
             if self._calls.recalling is None:
                 raise ConfigError(
                     f"session {self.session_id!r} was opened without recall; open it with recall=True",
-                    field="recall",
-                    value=False,
+                    "recall",
+                    False,
                 )
             return self._calls.recalling.text(query)
 
@@ -330,8 +328,6 @@ class Session(BaseSession):
             microseconds at any length. ``covers`` are sequence numbers of the log. If a compaction leaves
             more than the window, the emergency fit follows it; the plan does not show that.
         """
-        from siltstone.session.boundary import forecast
-
         return forecast(self._core, self._calls.policy, self._calls.asked)
 
     def compact(self, focus: str | None = None) -> Outcome:

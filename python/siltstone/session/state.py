@@ -20,7 +20,9 @@ from siltstone.memory.log import (
     SessionVersion,
     ViewItem,
 )
-from siltstone.messages import Message, RawMessage, read_message
+from siltstone.messages import Message, RawMessage, read_message, validate_history
+from siltstone.messages.groups import call_key, opens_turn
+from siltstone.messages.legality import sendable
 from siltstone.messages.message import RULE_ROLES, SAID
 from siltstone.session.counters import CompactionClock
 from siltstone.tokens import TokenRule, message_bytes, request_bytes
@@ -271,8 +273,6 @@ class View:
         seen, known = self._sendable
         new = self.items(seen)
         if any(item.message.said is None for item in new):
-            from siltstone.messages.legality import sendable
-
             repaired = sendable([item.message for item in new])
             if repaired is not None:
                 if seen and not all(each.rule in _WITHOUT_CONTEXT for each in repaired.findings):
@@ -327,8 +327,6 @@ class View:
             start -= 1
         if start == len(items):
             return
-        from siltstone.messages import validate_history
-        from siltstone.messages.groups import call_key
 
         results = [
             part for item in items[start:] for part in item.message.parts if part.kind == "tool_result"
@@ -477,7 +475,6 @@ def _opens_turn(message: Message) -> bool:
         return False
     if message.said is not None:
         return True
-    from siltstone.messages.groups import opens_turn
 
     return opens_turn(message)
 

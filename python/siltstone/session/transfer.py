@@ -178,9 +178,7 @@ def import_everything(
     for name, records in groupby(loaded, key=lambda record: record.session_id):
         if session_id is not None and done.sessions:
             raise errors.ConfigError(
-                f"session_id names one session, and {os.fspath(path)} has several",
-                field="session_id",
-                value=session_id,
+                f"session_id names one session, and {os.fspath(path)} has several", "session_id", session_id
             )
         chosen = name if session_id is None else session_id
         _SessionImport(store, chosen, done).run(records)
@@ -291,8 +289,8 @@ class _SessionImport:
         if state.next_seq:
             raise errors.ConfigError(
                 f"the store has messages of session {self._session!r} already: import it under another id",
-                field="session_id",
-                value=self._session,
+                "session_id",
+                self._session,
             )
         self._write_ids.add(state.write_id)
         self._version = state.version
@@ -562,9 +560,7 @@ def forked(opened: Opened, session_id: str, prompt: str, *, is_async: bool) -> O
         errors.refuse("prompt", "a text", prompt)
     if session_id == core.session_id:
         raise errors.ConfigError(
-            f"session_id of a fork must be another one than {session_id!r}",
-            field="session_id",
-            value=session_id,
+            f"session_id of a fork must be another one than {session_id!r}", "session_id", session_id
         )
 
     def step() -> None:
@@ -613,6 +609,6 @@ def _check_answered(core: SessionCore, view: Iterable[Any]) -> None:
         raise errors.ConfigError(
             f"session {core.session_id!r} has {len(waiting)} calls without a result: a fork would wait for "
             "them for ever; fork it when they are answered",
-            field="session_id",
-            value=core.session_id,
+            "session_id",
+            core.session_id,
         )

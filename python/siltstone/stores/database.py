@@ -11,19 +11,35 @@ from siltstone import _native
 from siltstone.errors import EntryNotFoundError, refuse
 from siltstone.hooks import watch_operation
 from siltstone.memory.base import Store
-from siltstone.memory.convert import MAX_INTEGER, milliseconds, range_of, session_info, stored_entry
-from siltstone.memory.database_log import DatabaseLog
-from siltstone.memory.entry import Entry, ExpireReport, StoredEntry, StoreForgetCriteria
-from siltstone.memory.limits import Limits
+from siltstone.memory.convert import (
+    MAX_INTEGER,
+    NewEntry,
+    milliseconds,
+    new_entry,
+    range_of,
+    session_info,
+    stored_entry,
+)
+from siltstone.memory.database_log import DatabaseLog, Sayings
+from siltstone.memory.entry import (
+    Entry,
+    ExpireReport,
+    Finding,
+    ForgetReport,
+    Page,
+    Receipt,
+    SessionPage,
+    StoredEntry,
+    StoreForgetCriteria,
+    StoreStats,
+)
+from siltstone.memory.limits import Limits, language_name
 from siltstone.memory.log import SessionLog
+from siltstone.session import Session, StoreOptions
 
 if TYPE_CHECKING:
-    from siltstone.memory.convert import NewEntry
-    from siltstone.memory.database_log import Sayings
-    from siltstone.memory.entry import Finding, ForgetReport, Page, Receipt, SessionPage, StoreStats
     from siltstone.memory.forgetting import Criteria, FactRow, Target
     from siltstone.memory.vectors import Vectors
-    from siltstone.session import Session, StoreOptions
 
 
 class DatabaseStore(Store):
@@ -39,8 +55,6 @@ class DatabaseStore(Store):
     def _sayings(self) -> Sayings:
         """The reader that makes entries of messages in context. Made on demand: few stores need it."""
         if self._read_sayings is None:
-            from siltstone.memory.database_log import Sayings
-
             self._read_sayings = Sayings()
         return self._read_sayings
 
@@ -78,8 +92,6 @@ class DatabaseStore(Store):
             ReadOnlyStoreError: another one was settled, and the store is open read-only. If none was settled,
                 a read-only store uses *language* in this process.
         """
-        from siltstone.memory.limits import language_name  # few stores have a setting
-
         self._native.settle_language(language_name(language), anew)
 
     @property
@@ -90,8 +102,6 @@ class DatabaseStore(Store):
     def index(self, session_id: str, entries: Sequence[Entry]) -> Receipt:
         now = milliseconds(None)
         with watch_operation("create_memory", self, session_id) as watched:
-            from siltstone.memory.entry import Receipt
-
             receipt = Receipt(tuple(self._native.insert_entries(session_id, self._batch(entries), now)))
             watched.records(entries)
         self._wake()
@@ -123,7 +133,6 @@ class DatabaseStore(Store):
             (max(-1, min(offset, MAX_INTEGER)), max(-1, min(limit, MAX_INTEGER))),
             None if expired else milliseconds(None),
         )
-        from siltstone.memory.entry import Page
 
         return Page(tuple(map(stored_entry, page.entries)), page.next_offset, tuple(page.damaged))
 
@@ -213,7 +222,6 @@ class DatabaseStore(Store):
         rows, next_offset = self._native.sessions(
             namespace, max(-1, min(offset, MAX_INTEGER)), max(-1, min(limit, MAX_INTEGER))
         )
-        from siltstone.memory.entry import SessionPage
 
         return SessionPage(tuple(map(session_info, rows)), next_offset)
 
@@ -271,7 +279,6 @@ class DatabaseStore(Store):
         return ExpireReport(*self._native.expire(session_id, kept, stamp, milliseconds(None), asked))
 
     def stats(self, session_id: str | None = None) -> StoreStats:
-        from siltstone.memory.entry import StoreStats
 
         return StoreStats(**self._native.stats(session_id))
 
@@ -279,7 +286,6 @@ class DatabaseStore(Store):
         found = self._native.repair(milliseconds(None)) if repair else self._native.check()
         if repair:
             self._wake(anew=True)
-        from siltstone.memory.entry import Finding
 
         return [Finding(each.code, each.table, each.id, each.message, each.repaired) for each in found]
 
@@ -292,8 +298,6 @@ class DatabaseStore(Store):
         Options and errors are those of ``Session.open``, without *memory*. For asyncio use
         ``AsyncSession.open(None, session_id, memory=store)``.
         """
-        from siltstone.session import Session  # a store that is only searched does without it
-
         return Session.open(None, session_id, memory=self, **options)
 
     def open_log(self, session_id: str) -> SessionLog:
@@ -316,7 +320,6 @@ class DatabaseStore(Store):
     def _batch(self, entries: Sequence[Entry]) -> list[NewEntry]:
         """*entries* as the core takes them, if they are within the limits."""
         self._limits.check_batch(entries)
-        from siltstone.memory.convert import new_entry
 
         return [new_entry(entry) for entry in entries]
 

@@ -9,18 +9,19 @@ from typing import TYPE_CHECKING, Literal, Self, TypeAlias, TypeVar, Unpack
 from siltstone import _native
 from siltstone._native import AnswerLimit, BlockOptions, BlockWriter, RecallConditions, Recalled
 from siltstone.errors import ConfigError, StoreConflictError, StoreOpenError
-from siltstone.hooks import is_watched, watch_operation
+from siltstone.hooks import is_watched, notify, watch_operation
 from siltstone.memory import convert
+from siltstone.memory.base import SearchSettings
+from siltstone.memory.convert import NewEntry, new_entry
 from siltstone.memory.entry import AgedSearchOptions, Decay, Ranker, SearchHit, SearchIndex
 from siltstone.memory.limits import DEFAULTS, Limits, checked_limit
 from siltstone.memory.opening import Searching, check_has_embedder
 from siltstone.stores.database import DatabaseStore
+from siltstone.stores.simple import Tags
 
 if TYPE_CHECKING:
     from siltstone.embedding.base import Embedder
     from siltstone.events import StoreHook
-    from siltstone.memory.base import SearchSettings
-    from siltstone.memory.convert import NewEntry
     from siltstone.memory.hits import Reranker
     from siltstone.memory.vectors import Vectors
 
@@ -215,8 +216,6 @@ class MemoryStore(DatabaseStore):
         conditions = convert.conditions_in(options, AgedSearchOptions) if options else {}
         wanted, tags = conditions, None
         if "topic" in options or "entity" in options:  # few searches ask for them
-            from siltstone.stores.simple import Tags
-
             tags = Tags.of(options)
             if tags is not None:  # a filter avoids the graph, which would not give all hits
                 conditions = {"since": -convert.MAX_INTEGER, **wanted}
@@ -417,7 +416,6 @@ class MemoryStore(DatabaseStore):
         rows = [convert.message_from_row(row) for row in unread.rows]
         log = self.open_log(unread.session_id)
         found = self._sayings.of(unread.session_id, log, rows)
-        from siltstone.memory.convert import new_entry
 
         return [None if entry is None else new_entry(entry) for entry in found]
 
@@ -436,7 +434,6 @@ class MemoryStore(DatabaseStore):
         if vector is not None and found.ranker != options.ranker and (found.lacking or found.hits):
             reason: Literal["no_vectors", "stale"] = "no_vectors" if found.lacking else "stale"
             from siltstone.events import SearchDegraded
-            from siltstone.hooks import notify
 
             notify(self._hooks, SearchDegraded(session_id, options.ranker, reason))
         return found
@@ -450,7 +447,6 @@ class MemoryStore(DatabaseStore):
         numbers = self._vectors.query(query)
         if numbers is None:
             from siltstone.events import SearchDegraded
-            from siltstone.hooks import notify
 
             notify(self._hooks, SearchDegraded(session_id, options.ranker, "no_query_vector"))
             return None

@@ -6,16 +6,15 @@ import json
 import logging
 from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from siltstone.archive.live import ContextArchive
 from siltstone.errors import StoreError, StoreIoError
+from siltstone.knowledge import FactRows, StoredFacts
 from siltstone.memory.base import Store, entries_of
-
-if TYPE_CHECKING:
-    from siltstone.archive.live import ContextArchive
-    from siltstone.memory.forgetting import Sought
-    from siltstone.systems.waterfall.vault import Vault
-
+from siltstone.memory.forgetting import Sought
+from siltstone.systems.openclaw import archives_of
+from siltstone.systems.waterfall.config import WaterfallConfig
+from siltstone.systems.waterfall.vault import Vault, VaultFiles
 
 _log = logging.getLogger("siltstone")
 
@@ -92,7 +91,6 @@ def _vault(directory: str, session_id: str) -> Vault | None:
     root = Path(directory, "vault")
     if not root.is_dir():
         return None
-    from siltstone.systems.waterfall.vault import Vault
 
     return Vault.existing(root, session_id)
 
@@ -100,8 +98,6 @@ def _vault(directory: str, session_id: str) -> Vault | None:
 def _vault_in_step(store: Store, directory: str, session_id: str) -> None:
     if _vault(directory, session_id) is None:
         return
-    from siltstone.systems.waterfall.config import WaterfallConfig
-    from siltstone.systems.waterfall.vault import VaultFiles
 
     files = VaultFiles(Path(directory), session_id, store.open_log(session_id), config=WaterfallConfig())
     files.catch_up()
@@ -111,15 +107,11 @@ def _archives(directory: str) -> Iterator[ContextArchive]:
     """The archives of the store: those that are open in this process, else one of its own."""
     folder = Path(directory, "memory", "context")
     if folder.is_dir():
-        from siltstone.systems.openclaw import archives_of
-
         yield from archives_of(directory)
 
 
 def _archive_in_step(store: Store, archive: ContextArchive, session_id: str) -> None:
     """Removes texts and facts of the session that the store no longer has."""
-    from siltstone.knowledge import FactRows, StoredFacts
-
     texts = {entry.content for entry in entries_of(store, session_id)}
     segments = archive.timeline(session_id)
     kept = [each for each in segments if each.content in texts]

@@ -158,9 +158,7 @@ def _check(limit: int, ranker: Ranker | None, min_score: float) -> None:
         raise InvalidEntryError(f"min_score must be in 0..1, got {min_score}")
     if ranker is not None:
         raise ConfigError(
-            f"a SimpleMemoryStore has one ranker; ranker must be None, got {ranker!r}",
-            field="ranker",
-            value=ranker,
+            f"a SimpleMemoryStore has one ranker; ranker must be None, got {ranker!r}", "ranker", ranker
         )
 
 

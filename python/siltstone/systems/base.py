@@ -18,6 +18,7 @@ from siltstone.memory.base import Store
 from siltstone.memory.log import SessionLog
 from siltstone.memory.opening import open_documented_store, open_store
 from siltstone.messages import RawMessage
+from siltstone.models import ExtractiveModel
 from siltstone.systems.reading import Table, read_text
 from siltstone.tokens import TokenRule
 
@@ -153,9 +154,7 @@ class System(ABC):
             for key, value in values.items():
                 if known[key] in given:
                     raise ConfigError(
-                        f"{written[known[key]]} and {key} are the same setting: say one",
-                        field=key,
-                        value=value,
+                        f"{written[known[key]]} and {key} are the same setting: say one", key, value
                     )
                 given[known[key]], written[known[key]] = value, key
         try:
@@ -202,14 +201,10 @@ def default_policy(rule: TokenRule | None = None) -> Compactor:
 
 def default_model() -> Model:
     """The model of a session that has a policy and names none."""
-    from siltstone.models import ExtractiveModel
-
     return ExtractiveModel()
 
 
 def can_extract(model: object) -> bool:
     """Whether *model*, or one of several, can extract facts. The extractive model only selects lines."""
-    from siltstone.models import ExtractiveModel
-
     models = model if isinstance(model, Sequence) else () if model is None else (model,)
     return bool(models) and not isinstance(models[0], ExtractiveModel)

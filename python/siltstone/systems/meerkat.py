@@ -373,8 +373,8 @@ class ThresholdCompactor(base.Configured[CompactionConfig]):
             raise ConfigError(
                 f"auto_compact_threshold must be <= the window of {context_window} tokens, got {threshold}: "
                 'it would never be reached; "auto" is a share of the window',
-                field="auto_compact_threshold",
-                value=threshold,
+                "auto_compact_threshold",
+                threshold,
             )
         if reserved_tokens < threshold:
             return
@@ -382,8 +382,8 @@ class ThresholdCompactor(base.Configured[CompactionConfig]):
         raise ConfigError(
             f"the threshold of {threshold} tokens{window} must be > reserved_tokens, got {reserved_tokens}: "
             f"{reserved_tokens - threshold + 1} more are needed",
-            field="auto_compact_threshold",
-            value=self.config.auto_compact_threshold,
+            "auto_compact_threshold",
+            self.config.auto_compact_threshold,
         )
 
     def _fired(self, context: base.CompactionContext) -> base.Trigger | None:

@@ -22,6 +22,7 @@ from siltstone.compaction.material import render
 from siltstone.compaction.results import ClearConfig, ClearToolResults
 from siltstone.compaction.rewrite import composed, kept_apart, layered, must_stay, superseded
 from siltstone.documented import KeptBm25
+from siltstone.embedding import MiniLMEmbedder
 from siltstone.errors import ConfigError
 from siltstone.knowledge import KnowledgeConfig
 from siltstone.llm import Flow
@@ -124,8 +125,8 @@ class SmartTrimConfig:
             raise ConfigError(
                 f"the safe limit must be > 0, got {limit}: a window of {context_window}, less reserve_tokens "
                 f"{reserve}, less {cap} for recalled context",
-                field="reserve_tokens",
-                value=reserve,
+                "reserve_tokens",
+                reserve,
             )
         return limit
 
@@ -220,8 +221,8 @@ class SmartTrim(Configured[SmartTrimConfig]):
             raise ConfigError(
                 f"the safe limit of {limit} tokens, of a window of {context_window}, must be > "
                 f"reserved_tokens, got {reserved_tokens}",
-                field="reserved_tokens",
-                value=reserved_tokens,
+                "reserved_tokens",
+                reserved_tokens,
             )
 
     def most_tokens(self, context_window: int) -> int:
@@ -528,7 +529,6 @@ def _embedding(model: str) -> dict[str, Any]:
     """How the archive makes its vectors: hashed, or by a transformer where one is wanted and installed."""
     if model == HASHED:
         return {}
-    from siltstone.embedding import MiniLMEmbedder
 
     try:
         embedder = MiniLMEmbedder()

@@ -49,9 +49,7 @@ def read_text(source: str | os.PathLike[str]) -> str:
             return source
         source = line
     elif not isinstance(source, os.PathLike):
-        raise ConfigError(
-            f"a configuration must be a text or a path, got {source!r}", field="config", value=source
-        )
+        raise ConfigError(f"a configuration must be a text or a path, got {source!r}", "config", source)
     path = Path(source)
     try:
         return path.read_text("utf-8")

@@ -216,8 +216,8 @@ def check_budget(tokens: int, field: str = "budget") -> int:
         raise ConfigError(
             f"{field}, what a tool answers at most, must be an integer >= {LEAST_BUDGET} tokens, "
             f"got {tokens!r}",
-            field=field,
-            value=tokens,
+            field,
+            tokens,
         )
     return tokens
 

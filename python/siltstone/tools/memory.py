@@ -16,6 +16,7 @@ from siltstone.memory.entry import SearchFilters, SearchHit, SearchOrder
 from siltstone.tokens import estimate_tokens
 from siltstone.tools import base
 from siltstone.tools.base import shown
+from siltstone.tools.periods import period
 
 # The tool ``memory_forget``: a model deletes saved memories, if the host allows it.
 
@@ -534,7 +535,6 @@ def _filters(arguments: Mapping[str, Any], now: _Now) -> SearchFilters:
 
 
 def _period(argument: str, words: object, now: _Now) -> tuple[datetime, datetime]:
-    from siltstone.tools.periods import period  # few searches name a time
 
     said = shown(words) if type(words) is int else words  # a year, or seconds since 1970
     found = period(said, now()) if isinstance(said, str) else None

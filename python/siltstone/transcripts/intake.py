@@ -304,7 +304,5 @@ def take_back(store: Any, paths: list[str], *, writes: bool = True) -> dict[str,
         settings[_KEY] = {each: [] if each in gone else state for each, state in files.items()}
         _save(log, settings)
     if not done:
-        raise ConfigError(
-            f"nothing in the store came from {', '.join(map(repr, places))}", field="undo", value=places
-        )
+        raise ConfigError(f"nothing in the store came from {', '.join(map(repr, places))}", "undo", places)
     return done

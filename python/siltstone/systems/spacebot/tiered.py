@@ -337,8 +337,8 @@ class TieredCompactor(base.Configured[configs.TieredConfig]):
             raise ConfigError(
                 f"reserved_tokens must be < {threshold}, the background threshold of a window of {window}, "
                 f"got {reserved_tokens}",
-                field="background_threshold",
-                value=self.config.background_threshold,
+                "background_threshold",
+                self.config.background_threshold,
             )
 
     def should_compact(self, context: base.CompactionContext) -> base.Trigger | None:

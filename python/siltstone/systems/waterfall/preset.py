@@ -54,7 +54,7 @@ class Waterfall(System):
             found = markdown_settings(text)
             if not found:
                 raise ConfigError(
-                    f"{error}; nor is it Markdown with lines **key**: value", field="config", value=text
+                    f"{error}; nor is it Markdown with lines **key**: value", "config", text
                 ) from error
             known_tables({key: found.pop(key) for key in _UNUSED if key in found}, ())
             return {"": found}
@@ -70,8 +70,8 @@ class Waterfall(System):
             raise ConfigError(
                 f"profile must be the name of a model, got {profile!r}"
                 f"{nearest(profile, [SUMMARIZER, *profiles])}",
-                field="profile",
-                value=profile,
+                "profile",
+                profile,
             )
         form = WaterfallConfig.documented() if documented else WaterfallConfig()
         values = chosen(given, WaterfallConfig)

@@ -416,8 +416,8 @@ def _check_fields(metadata: Mapping[str, str]) -> None:
             own = ", ".join(sorted(OWN_FIELDS))
             raise ConfigError(
                 f"a name in metadata must be a line without a colon that is none of {own}, got {name!r}",
-                field="metadata",
-                value=name,
+                "metadata",
+                name,
             )
 
 
