@@ -51,6 +51,11 @@ def turns(count: int, size: int = 200) -> Iterator[list[Raw]]:
         ]
 
 
+def conversation(count: int = 12) -> list[Raw]:
+    """The messages of *count* whole turns."""
+    return [message for turn in turns(count) for message in turn]
+
+
 def play(session: Any, messages: list[Raw]) -> list[Any]:
     """Appends *messages* as an agent meets them; returns the prepared view of each boundary."""
     prepared = []

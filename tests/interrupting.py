@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import gc
 import linecache
 import sys
@@ -11,8 +12,36 @@ from types import FrameType
 from typing import Any
 
 import siltstone
+from conversations import conversation, exchange, user
 
+#: Calls of a session that a test disturbs: what is called before, and the call.
+CALLS: dict[str, tuple[list[tuple[Any, ...]], tuple[Any, ...]]] = {
+    "append": ([("append", *conversation(1))], ("append", user("NEW"))),
+    "prepare": ([("append", *conversation(1)), ("prepare",), ("append", *conversation(5))], ("prepare",)),
+    "compact": ([("append", *conversation(5))], ("compact",)),
+    "undo": ([("append", *conversation(5)), ("compact",)], ("undo_compaction",)),
+    "observe": ([("observe", conversation(3))], ("observe", [*conversation(3), user("NEW")])),
+    "branch": ([("observe", conversation(3))], ("observe", [*conversation(2), user("NEW")])),
+    "pin": ([("append", *conversation(3))], ("pin", 2)),
+    "forget": ([("append", *conversation(5)), ("compact",)], ("forget", {"text": "question 1"})),
+    "offload": (
+        [("append", *conversation(1), *exchange(7)[:1])],
+        ("offload", exchange(7, "a line of output\n" * 300)[1], 100),
+    ),
+    "resummarize": ([("append", *conversation(4)), ("compact",)] * 2, ("resummarize",)),
+    "recover": (
+        [("append", *conversation(5)), ("prepare",)],
+        ("recover", ValueError("context_length_exceeded")),
+    ),
+}
 OURS = str(Path(siltstone.__file__).parent)
+
+
+def bound(session: Any, call: tuple[Any, ...]) -> Callable[[], Any]:
+    """*call* of *session* with objects of its own; a dict is the options of ``forget``."""
+    name, *given = copy.deepcopy(call)
+    options = given.pop() if name == "forget" else {}
+    return lambda: getattr(session, name)(*given, **options)
 
 
 class Interrupt(KeyboardInterrupt):

@@ -82,10 +82,6 @@ def test_an_answer_is_that_of_a_search(
     assert len(asked) == 5 * len(queries)
 
 
-def test_a_session_without_entries_answers_nothing(store: MemoryStore) -> None:
-    assert Session.open(None, "new", memory=store).memory_search.call({"query": "fox"}) == "[]"
-
-
 @pytest.mark.parametrize("ranker", ["cosine", "hybrid"])
 def test_an_answer_is_by_the_ranker_of_the_store(tmp_path: Path, ranker: Any) -> None:
     with MemoryStore.open(tmp_path, ranker=ranker) as store:
@@ -181,11 +177,6 @@ def test_refusals_are_those_of_a_search(store: MemoryStore) -> None:
     session.close()
     with pytest.raises(StoreClosedError):
         tool.call({"query": "fox"})
-
-
-def test_a_session_has_one_tool_until_its_budget_changes(store: MemoryStore) -> None:
-    session = Session.open(None, "s", memory=store, policy=ThresholdCompactor(), model=lambda _: "x")
-    assert session.memory_search is session.memory_search
 
 
 def test_what_is_kept_is_found_wherever_it_is(tmp_path: Path) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -48,20 +50,25 @@ def opened_async(model: Any, policy: TieredCompactor | None = None, **options: A
     return AsyncSession.open(None, "s", context_window=WINDOW, memory=SimpleMemoryStore(), **options)
 
 
+@contextmanager
+def begun(gate: Gate, hook: Any = None, path: Path | None = None, **settings: Any) -> Iterator[Session]:
+    """A session whose job has come to its model."""
+    with opened(gate, hook, path, **settings) as session:
+        session.append(*turns(31))
+        assert session.prepare().outcomes == ()
+        assert gate.reached.wait(300)
+        yield session
+
+
 def bytes_of(session: Session) -> list[str]:
     return [encode(raw) for raw in session.history()]
 
 
 def test_sb_25_prepare_waits_for_no_model_and_the_view_has_the_old_messages():
     gate = Gate()
-    with opened(gate) as session:
-        session.append(*turns(31))
-        before = bytes_of(session)
-        prepared = session.prepare()
-        assert gate.reached.wait(300)
-        assert prepared.outcomes == ()
+    with begun(gate) as session:
+        before = [encode(raw) for raw in turns(31)]
         assert bytes_of(session) == before
-        assert [encode(raw) for raw in prepared.messages] == before
         gate.open.set()
         assert session.wait_for_compaction(30)
         assert bytes_of(session) == before, "it comes in at a boundary"
@@ -73,16 +80,12 @@ def test_sb_25_prepare_waits_for_no_model_and_the_view_has_the_old_messages():
 @pytest.mark.parametrize("more", [0, 2], ids=["background", "aggressive"])
 def test_sb_02_one_compaction_at_a_time(more: int):
     gate = Gate()
-    with opened(gate) as session:
-        session.append(*turns(31))
-        session.prepare()
+    with begun(gate) as session:
         session.append(*turns(more, 32), user("More."))
         assert (session.prepare().tokens >= WINDOW * 0.85) is bool(more)
-        again = session.prepare()
-        assert isinstance(again.compaction, Skipped)
-        assert again.compaction.reason == "in_flight"
-        manual = session.compact()
-        assert (type(manual), manual.reason) == (Skipped, "in_flight")
+        for outcome in (session.prepare().compaction, session.compact()):
+            assert isinstance(outcome, Skipped)
+            assert outcome.reason == "in_flight"
         gate.open.set()
         session.wait_for_compaction(30)
         assert gate.asked == 1
@@ -104,55 +107,38 @@ def test_sb_77_the_job_begins_with_a_user_message_and_lands_by_the_next_turn():
         assert unmarked(prepared.messages[0]["content"]).startswith("[Summary 1: turns 1-")
 
 
-def test_sb_22_a_failure_leaves_every_byte_and_the_next_job_starts():
-    gate = Gate(OSError("the line is dead"))
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        (OSError("the line is dead"), "llm_failed"),
+        *((stop, "cancelled") for stop in (SystemExit(3), KeyboardInterrupt(), GeneratorExit())),
+    ],
+)
+def test_sb_22_a_failure_leaves_every_byte_and_the_next_job_starts(error: BaseException, reason: str):
+    hook, gate = RecordingHook(), Gate(error)
     gate.open.set()
-    with opened(gate, retry_after_turns=0, on_model_failure="fail") as session:
-        session.append(*turns(31))
-        before = bytes_of(session)
-        session.prepare()
+    with begun(gate, hook, retry_after_turns=0, on_model_failure="fail") as session:
         session.wait_for_compaction(30)
         session.append(user("On."))
         failed = session.prepare().outcomes[0]
-        assert (type(failed), failed.reason) == (Failed, "llm_failed")
-        assert bytes_of(session)[:-1] == before
-        session.wait_for_compaction(30)
-        assert gate.asked == 2
-        gate.answer = "What was said."
-        session.append(user("And on."))
-        session.prepare()
-        session.wait_for_compaction(30)
-        session.append(user("And on."))
-        assert isinstance(session.prepare().outcomes[0], Compacted)
-
-
-@pytest.mark.parametrize("error", [SystemExit(3), KeyboardInterrupt(), GeneratorExit()])
-def test_sb_22_a_worker_that_ends_in_any_way_holds_nothing(error: BaseException):
-    hook = RecordingHook()
-    gate = Gate(error)
-    gate.open.set()
-    with opened(gate, hook, retry_after_turns=0) as session:
-        session.append(*turns(31))
-        before = bytes_of(session)
-        session.prepare()
-        assert session.wait_for_compaction(30)
-        session.append(user("On."))
-        failed = session.prepare().outcomes[0]
-        assert (type(failed), failed.reason) == (Failed, "cancelled")
-        assert bytes_of(session)[:-1] == before
+        assert (type(failed), failed.reason) == (Failed, reason)
+        assert bytes_of(session)[:-1] == [encode(raw) for raw in turns(31)]
         session.wait_for_compaction(30)
         assert gate.asked == 2, "the next job starts"
-        assert [e.reason for e in hook.events if isinstance(e, CompactionFailed)] == ["cancelled"] * 2
-        assert len([e for e in hook.events if isinstance(e, CompactionStarted)]) == 2
+        gate.answer = "What was said."
+        for _ in range(2):
+            session.append(user("And on."))
+            landed = session.prepare()
+            session.wait_for_compaction(30)
+        assert isinstance(landed.outcomes[0], Compacted)
+        assert [e.reason for e in hook.events if isinstance(e, CompactionFailed)] == [reason] * 2
+        assert len([e for e in hook.events if isinstance(e, CompactionStarted)]) == 3
 
 
 def test_a_second_driver_of_a_job_ends_at_once():
     """An interrupt may come after a driver was started, and before the session has noted it."""
     gate = Gate()
-    with opened(gate) as session:
-        session.append(*turns(31))
-        session.prepare()
-        assert gate.reached.wait(300)
+    with begun(gate) as session:
         job = session._core.background.job
         assert job is not None
         session._drive(job)
@@ -166,10 +152,7 @@ def test_a_second_driver_of_a_job_ends_at_once():
 
 def test_sb_23_what_is_appended_meanwhile_follows_the_summary_in_order():
     gate = Gate()
-    with opened(gate) as session:
-        session.append(*turns(31))
-        session.prepare()
-        assert gate.reached.wait(300)
+    with begun(gate) as session:
         late = [user("First."), assistant("Second."), user("Third.")]
         for raw in late:
             session.append(raw)
@@ -184,15 +167,9 @@ def test_sb_23_what_is_appended_meanwhile_follows_the_summary_in_order():
 
 def test_sb_24_an_emergency_goes_ahead_and_the_stale_summary_is_dropped():
     gate, hook = Gate(), RecordingHook()
-    with opened(gate, hook) as session:
-        session.append(*turns(31))
-        session.prepare()
-        assert gate.reached.wait(300)
-        for raw in turns(3, 32, words=60):
-            session.append(raw)
-        session.append(*turns(2, 35))
-        pre_empted = session.prepare()
-        emergency = pre_empted.compaction
+    with begun(gate, hook) as session:
+        session.append(*turns(3, 32, words=60), *turns(2, 35))
+        emergency = session.prepare().compaction
         assert isinstance(emergency, Compacted)
         assert emergency.usage == ()
         assert "Emergency truncation: " in str(emergency.summary)
@@ -204,10 +181,8 @@ def test_sb_24_an_emergency_goes_ahead_and_the_stale_summary_is_dropped():
         assert (type(stale), stale.reason) == (Failed, "stale")
         assert bytes_of(session)[:-1] == view
         assert "What was said." not in "".join(view)
-        log = session.log()
-        assert len(log) == 73
-        hits = session.search("Request 3")
-        assert hits, "what left with the emergency is found"
+        assert len(session.log()) == 73
+        assert session.search("Request 3"), "what left with the emergency is found"
         assert session.usage.output_tokens > 0, "the summary was paid for"
         terminal = [e for e in hook.events if isinstance(e, CompactionCompleted | CompactionFailed)]
         assert len(terminal) == len([e for e in hook.events if isinstance(e, CompactionStarted)])
@@ -263,21 +238,15 @@ def test_sb_75_the_log_has_usage_in_percent_action_turns_and_error(caplog: pytes
 
 def test_a_closed_session_gives_up_its_job_and_tells_so():
     gate, hook = Gate(), RecordingHook()
-    session = opened(gate, hook)
-    session.append(*turns(31))
-    session.prepare()
-    assert gate.reached.wait(300)
-    session.close()
+    with begun(gate, hook):
+        pass
     gate.open.set()
     assert [e.reason for e in hook.events if isinstance(e, CompactionFailed)] == ["cancelled"]
 
 
 def test_a_pin_that_came_meanwhile_stays():
     gate = Gate()
-    with opened(gate) as session:
-        session.append(*turns(31))
-        session.prepare()
-        assert gate.reached.wait(300)
+    with begun(gate) as session:
         session.pin(2)
         gate.open.set()
         session.wait_for_compaction(30)
@@ -285,27 +254,10 @@ def test_a_pin_that_came_meanwhile_stays():
         assert session.log()[2] in session.history()
 
 
-def test_without_background_prepare_waits():
-    with Session.open(
-        None,
-        "s",
-        policy=TieredCompactor(),
-        model=lambda request: "Said.",
-        context_window=WINDOW,
-        memory=SimpleMemoryStore(),
-        background=False,
-    ) as session:
-        session.append(*turns(31))
-        assert isinstance(session.prepare().compaction, Compacted)
-
-
 def test_a_job_survives_neither_a_restart_nor_costs_it_a_message(tmp_path: Path):
     gate = Gate()
-    session = opened(gate, path=tmp_path)
-    session.append(*turns(31))
-    session.prepare()
-    assert gate.reached.wait(300)
-    with opened(lambda request: "Said.", path=tmp_path) as other:  # another worker, meanwhile
+    answer = lambda request: "Said."  # noqa: E731
+    with begun(gate, path=tmp_path) as session, opened(answer, path=tmp_path) as other:  # another worker
         assert isinstance(other.compact(), Compacted)
         view = bytes_of(other)
         gate.open.set()
@@ -313,7 +265,6 @@ def test_a_job_survives_neither_a_restart_nor_costs_it_a_message(tmp_path: Path)
         stale = session.prepare().outcomes[0]
         assert (type(stale), stale.reason) == (Failed, "stale")
         assert bytes_of(session) == view
-    session.close()
 
 
 def test_an_async_session_goes_on_while_its_task_waits():

@@ -7,10 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from conversations import assistant, exchange, play, small, turns, user
+from conversations import assistant, conversation, play, small, user
 from siltstone import ContextOverflowError, MemoryStore, Prepared, Session
 from siltstone.engine import Compacted, Skipped
-from siltstone.messages import broken_tool_groups
 from siltstone.testing import RecordingHook, ScriptedModel
 
 SYSTEM = {"role": "system", "content": "Be exact."}
@@ -39,22 +38,10 @@ def test_mk_52_discarded_messages_are_searchable_in_the_owning_session_alone(tmp
         assert b.search("walrus") == []
 
 
-def test_a_second_prepare_without_a_message_in_between_is_the_first_one_again(tmp_path: Path) -> None:
-    model = ScriptedModel()
-    with Session.open(tmp_path, "s", policy=small(100), model=model) as session:
-        play(session, [message for turn in turns(2) for message in turn])
-        session.append(user("next"))
-        calls = len(model.requests)
-        first, second = session.prepare(), session.prepare()
-        assert len(model.requests) <= calls + 1
-        assert first == second
-        assert first.messages is not second.messages
-
-
 def test_a_reopened_session_has_the_same_view_log_usage_and_entries(tmp_path: Path) -> None:
     with Session.open(tmp_path, "s", policy=small(), model=ScriptedModel()) as session:
         session.append(SYSTEM)
-        play(session, [message for turn in turns(12) for message in turn])
+        play(session, conversation(12))
         history, log, usage = session.history(), session.log(), session.usage
         levels = [getattr(raw, "level", 0) for raw in history]
         hits = session.search("topic1")
@@ -67,7 +54,7 @@ def test_a_reopened_session_has_the_same_view_log_usage_and_entries(tmp_path: Pa
         assert session.usage == usage
         assert session.search("topic1") == hits
         assert session._core.clock == clock
-        play(session, [message for turn in turns(6) for message in turn])
+        play(session, conversation(6))
         assert session.log()[: len(log)] == log
 
 
@@ -110,35 +97,6 @@ def test_a_request_larger_than_the_window_is_refused_with_both_numbers(tmp_path:
         assert hook.names.count("CompactionStarted") == hook.names.count("CompactionFailed")
 
 
-def test_one_huge_turn_in_flight_is_kept_within_the_window(tmp_path: Path) -> None:
-    with Session.open(
-        tmp_path, "s", policy=small(800), model=ScriptedModel(), context_window=1000
-    ) as session:
-        request = user("Do all forty steps, please.")
-        session.append(SYSTEM, request)
-        for number in range(40):
-            prepared = session.prepare()
-            assert prepared.tokens <= 1000
-            assert any(message is request for message in prepared.messages)
-            assert broken_tool_groups(prepared.messages) == 0
-            if number:
-                assert prepared.messages[-1]["content"].startswith(f"output {number - 1} ")
-            session.append(*exchange(number, f"output {number} " + "x " * 300))
-        assert len(session.log()) == 82
-
-
-def test_a_result_larger_than_the_window_is_archived_and_excerpted(tmp_path: Path) -> None:
-    with Session.open(
-        tmp_path, "s", policy=small(960), model=ScriptedModel(), context_window=1200
-    ) as session:
-        session.append(user("go"), *exchange(0, "NEEDLE " + "hay " * 5000))
-        prepared = session.prepare()
-        assert prepared.tokens <= 1200
-        assert broken_tool_groups(prepared.messages) == 0
-        assert "NEEDLE" in "".join(str(message["content"]) for message in prepared.messages)
-        assert "NEEDLE" in session.search("needle")[0].content
-
-
 def test_a_boundary_that_cannot_be_fitted_changes_nothing_although_the_policy_could_compact(
     tmp_path: Path,
 ) -> None:
@@ -147,7 +105,7 @@ def test_a_boundary_that_cannot_be_fitted_changes_nothing_although_the_policy_co
     with Session.open(
         tmp_path, "s", policy=small(), model=model, context_window=1_000, hooks=[hook]
     ) as session:
-        session.append(*(message for turn in turns(8) for message in turn))
+        session.append(*conversation(8))
         session.append({"role": "system", "content": "rule " * 1_200}, user("and now?"))
         session._core.pass_boundary()  # boundary 0 never compacts
         before = session.history()

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from branching import POLICY, conversation, copied, line, opened, ranges
-from conversations import Raw, assistant, exchange, user
+from branching import POLICY, copied, line, opened, ranges
+from conversations import Raw, assistant, conversation, exchange, user
 from siltstone import MemoryStore, Session
 from siltstone.engine import Compacted, Failed
 from siltstone.errors import HistoryConflictError
@@ -126,23 +126,6 @@ def test_a_summary_stays_while_all_that_it_stands_for_does(store: Store, adopts:
     assert session.compactions()[1].summary == ""
     session.undo_compaction()
     assert (session.history(), ranges(session)) == (view, found)
-
-
-def test_of_two_summaries_the_earlier_one_comes_back(store: Store) -> None:
-    session, said = compacted(store)
-    first, found = session.history(), ranges(session)
-    more = [*(user(f"more {n} " + "pebble " * 60) for n in range(8))]
-    session.observe(copied([*said, *more]))
-    assert isinstance(session.compact(), Compacted)
-    second = session.compactions()[1]
-    at = second.covers[-1][1] - 2
-    assert at >= len(said)
-    host = [*said, *more[: at - len(said)], user("Changed.")]
-    session.observe(copied(host))
-    assert session.history() == [*first, *more[: at - len(said)], user("Changed.")]
-    assert (line(session), ranges(session)) == (host, found)
-    if isinstance(store, MemoryStore):
-        assert store.check() == []
 
 
 def test_a_summary_of_another_branch_is_no_past_that_can_be_followed(store: Store) -> None:

@@ -36,13 +36,12 @@ def step(number: int, words: int = 150) -> list[Any]:
     return [{"role": "assistant", "content": [use]}, {"role": "user", "content": [result]}]
 
 
-def usage(tokens: int, cached: int) -> dict[str, int]:
+def usage(tokens: int, cached: int, written: int = 0) -> dict[str, int]:
     """Anthropic's."""
-    return {
-        "input_tokens": tokens - cached,
-        "cache_read_input_tokens": cached,
-        "cache_creation_input_tokens": 0,
-    }
+    counts = tokens - cached - written, cached, written
+    return dict(
+        zip(("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens"), counts, strict=True)
+    )
 
 
 def opened(policy: Any, store: Any, **options: Any) -> Session:
@@ -54,7 +53,7 @@ def opened(policy: Any, store: Any, **options: Any) -> Session:
     ("said", "tokens", "cached"),
     [
         (usage(900, 600), 900, 600),
-        ({"input_tokens": 100, "cache_read_input_tokens": 0, "cache_creation_input_tokens": 800}, 900, 800),
+        (usage(900, 0, 800), 900, 800),
         ({"prompt_tokens": 900, "prompt_tokens_details": {"cached_tokens": 512}}, 900, 512),
         (SimpleNamespace(input_tokens=900, input_tokens_details=DETAILS), 900, 512),
         ({"prompt_tokens": 900, "prompt_tokens_details": None}, 900, 0),
@@ -77,7 +76,7 @@ def opened(policy: Any, store: Any, **options: Any) -> Session:
             900,
             512,
         ),
-        ({"input_tokens": 0, "cache_read_input_tokens": 0, "cache_creation_input_tokens": 0}, 0, 0),
+        (usage(0, 0), 0, 0),
         ({"input_tokens": 9, "cache_read_input_tokens": True, "cache_creation_input_tokens": -5}, 9, 0),
         ({}, 0, 0),
         ("many", 0, 0),
@@ -210,28 +209,21 @@ def test_no_note_where_there_is_no_room_for_it():
 
 def test_a_share_is_passed_at_the_very_token_that_it_names():
     """As floats 0.55 * 100 is more than 55."""
-    assert [band_at((0.29, 0.55, 0.57), tokens, 100) for tokens in (28, 29, 54, 55, 56, 57)] == [
-        0,
-        1,
-        1,
-        2,
-        2,
-        3,
-    ]
+    bands = [band_at((0.29, 0.55, 0.57), tokens, 100) for tokens in (28, 29, 54, 55, 56, 57)]
+    assert bands == [0, 1, 1, 2, 2, 3]
 
 
-@pytest.mark.parametrize("shares", [(0.9, 0.7), (0.0,), (1.0,), (70,), 0.7, "0.7", (0.5, 0.5), ("a",)])
-def test_shares_that_are_none_are_refused(shares: Any):
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        *(("warn_at", each) for each in ((0.9, 0.7), (0.0,), (1.0,), (70,), 0.7, "0.7", (0.5, 0.5), ("a",))),
+        *(("cache_ttl", each) for each in (-1, "long", float("inf"))),
+    ],
+)
+def test_shares_and_times_that_are_none_are_refused(field: str, value: Any):
     with pytest.raises(ConfigError) as refused:
-        opened(None, SimpleMemoryStore(), warn_at=shares)
-    assert refused.value.field == "warn_at"  # type: ignore[attr-defined]
-
-
-@pytest.mark.parametrize("ttl", [-1, "long", float("inf")])
-def test_a_time_of_the_cache_that_is_none_is_refused(ttl: Any):
-    with pytest.raises(ConfigError) as refused:
-        opened(None, SimpleMemoryStore(), cache_ttl=ttl)
-    assert refused.value.field == "cache_ttl"  # type: ignore[attr-defined]
+        opened(None, SimpleMemoryStore(), **{field: value})
+    assert refused.value.field == field  # type: ignore[attr-defined]
 
 
 def noted(prepared: Any) -> list[str]:

@@ -24,12 +24,12 @@ time.time = lambda: 1_700_000_000 + step(next(ticks))  # before anything keeps t
 time.time_ns = lambda: int(time.time() * 1e9)
 sys.path.insert(0, sys.argv[3])
 
-from conversations import play, turns
+from conversations import conversation, play
 from siltstone import CompactionConfig, MemoryStore, Session, ThresholdCompactor
 from siltstone.testing import ScriptedModel
 
 policy = ThresholdCompactor(CompactionConfig(auto_compact_threshold=900, max_summary_tokens=50))
-messages = [message for turn in turns(14) for message in turn]
+messages = conversation(14)
 told = {}
 for part in (messages[:20], messages[20:40], messages[40:]):  # closed and opened again in between
     with Session.open(Path(sys.argv[1]), "s", policy=policy, model=ScriptedModel()) as session:

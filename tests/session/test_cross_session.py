@@ -53,17 +53,23 @@ def test_the_tool_finds_what_was_said_on_another_day(store: Any) -> None:
 
 
 def test_a_namespace_alone_shares_recall_and_facts_and_a_call_can_narrow_it(store: Any) -> None:
-    with session(store, "monday") as monday:
+    with session(store, "monday") as monday, session(store, "else", namespace="acme/user-4") as other:
         monday.append(user("the kettle is in the harbour office"), assistant("noted"))
         monday.save("The kettle of the harbour office is blue")
+        other.append(user("the kettle of the harbour office is cracked"), assistant("noted"))
     with session(store, "tuesday", recall=True, context_window=200_000) as tuesday:
         tuesday.append(user("where is the kettle of the harbour office?"))
         recalled = tuesday.prepare().recalled
         assert "kettle is in the harbour" in recalled
         assert "office is blue" in recalled
+        assert "cracked" not in recalled
         assert [fact.session_id for fact in tuesday.facts("blue kettle")] == ["monday"]
         assert tuesday.facts("blue kettle", scope="session") == []
         assert tuesday.facts(scope="session") == []
+    alone = RecallConfig(cross_session=False)
+    with session(store, "wednesday", recall=alone, context_window=200_000) as wednesday:
+        wednesday.append(user("where is the kettle of the harbour office?"))
+        assert "kettle is in the harbour" not in wednesday.prepare().recalled
 
 
 def test_without_a_namespace_the_tool_is_that_of_one_session(store: Any) -> None:

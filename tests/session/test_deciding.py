@@ -8,7 +8,7 @@ from typing import Any
 
 from hypothesis import given, strategies as st
 
-from conversations import assistant, exchange, small, turns, user
+from conversations import assistant, conversation, exchange, small, user
 from siltstone import Session, SimpleMemoryStore
 from siltstone.compaction.base import Compaction, Trigger
 from siltstone.engine import Compacted
@@ -29,7 +29,7 @@ def rules(session: Session, place: int = -1) -> dict[int, str]:
 def test_rules_pins_the_newest_and_what_is_older_are_told_apart() -> None:
     with opened(SimpleMemoryStore()) as session:
         session.append({"role": "system", "content": "Be brief."})
-        session.append(*(message for turn in turns(8) for message in turn))
+        session.append(*conversation(8))
         session.pin(3)
         length = len(session.log())
         assert isinstance(session.compact(), Compacted)
@@ -59,7 +59,7 @@ def test_the_request_of_a_turn_that_was_cut_is_told_as_such() -> None:
 
 def test_rules_outlive_the_process_and_an_earlier_row_has_none(tmp_path: Path) -> None:
     with Session.open(tmp_path, "s", policy=small(), model=ScriptedModel()) as session:
-        session.append(*(message for turn in turns(8) for message in turn))
+        session.append(*conversation(8))
         assert isinstance(session.compact(), Compacted)
         before = session.compactions()[0]
         assert before.rules

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from conversations import assistant, turns, user
+from conversations import assistant, conversation, user
 from siltstone import (
     CompactionConfig,
     Completion,
@@ -32,7 +31,7 @@ POLICY = ThresholdCompactor(
 
 
 def filled(session: Session) -> None:
-    session.append(*(message for turn in turns(6) for message in turn))
+    session.append(*conversation(6))
 
 
 class RefusingLog:
@@ -187,35 +186,6 @@ def test_a_closed_session_says_so(tmp_path: Path) -> None:
             use()
 
 
-def test_messages_appended_while_the_model_writes_follow_the_summary_verbatim(tmp_path: Path) -> None:
-    late = user("and one more thing")
-
-    def model(request: object) -> str:
-        session.append(late)
-        assert session.compact().reason == "in_flight"  # type: ignore[union-attr]
-        return "a summary"
-
-    with Session.open(tmp_path, "s", policy=POLICY, model=model) as session:
-        filled(session)
-        assert isinstance(session.compact(), Compacted)
-        assert session.history()[-1] is late
-        view = session.history()
-    with Session.open(tmp_path, "s") as session:
-        assert session.history() == view
-
-
-def test_rule_11_a_model_that_is_interrupted_still_ends_in_an_event(tmp_path: Path) -> None:
-    hook = RecordingHook()
-    with Session.open(
-        tmp_path, "s", policy=POLICY, model=ScriptedModel([KeyboardInterrupt(), "fine"]), hooks=[hook]
-    ) as session:
-        filled(session)
-        with pytest.raises(KeyboardInterrupt):
-            session.compact()
-        assert hook.names == ["CompactionStarted", "CompactionFailed"]
-        assert isinstance(session.compact(), Compacted), "the place for a compaction was given back"
-
-
 def test_a_policy_that_raises_is_a_failed_attempt(tmp_path: Path) -> None:
     class Broken(ThresholdCompactor):
         def flow(self, history: Any, trigger: Any) -> Iterator[Any]:  # type: ignore[override]
@@ -231,19 +201,6 @@ def test_a_policy_that_raises_is_a_failed_attempt(tmp_path: Path) -> None:
         assert session.history() == before
 
 
-def test_a_failing_model_is_not_asked_at_every_boundary(tmp_path: Path) -> None:
-    """Three failures in a row, then one attempt in ten boundaries: the emergency fit guards the window."""
-    model = ScriptedModel([RuntimeError("down")])
-    once = ThresholdCompactor(replace(POLICY.config, attempts=1))
-    with Session.open(tmp_path, "s", policy=once, model=model) as session:
-        filled(session)
-        for number in range(33):
-            session.append(user(f"u{number}"))
-            session.prepare()
-            session.append(assistant(f"a{number}"))
-        assert 3 <= len(model.requests) <= 7
-
-
 def test_a_refusing_store_over_the_window_raises_instead_of_sending_too_much() -> None:
     auto = ThresholdCompactor(CompactionConfig(max_summary_tokens=50))
     with Session.open(
@@ -255,10 +212,3 @@ def test_a_refusing_store_over_the_window_raises_instead_of_sending_too_much() -
         with pytest.raises((StoreError, ValueError), match="disk is full"):
             session.prepare()
         assert session.history() == before
-
-
-def test_a_session_cannot_be_pickled(tmp_path: Path) -> None:
-    import pickle
-
-    with Session.open(tmp_path, "s") as session, pytest.raises(TypeError, match="cannot be pickled"):
-        pickle.dumps(session)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from conversations import assistant, turns, user
+from conversations import assistant, conversation, turns, user
 from siltstone import CompactionConfig, Completion, Session, ThresholdCompactor
 from siltstone.engine import Compacted
 from siltstone.errors import SessionDroppedError, StoreIoError
@@ -91,7 +91,7 @@ def test_a_re_read_that_failed_is_made_good_by_the_next_call(
 def test_every_call_that_shows_or_rewrites_the_view_looks_first(store: Store, ask: str) -> None:
     session = opened(store)
     session.append(user(f"remember {SECRET}"), assistant("noted"))
-    session.append(*(message for turn in turns(4) for message in turn))
+    session.append(*conversation(4))
     store.forget(text=SECRET)
     getattr(session, ask)()
     assert all(SECRET not in item.message.text for item in session._core.view)
@@ -102,7 +102,7 @@ def test_every_call_that_shows_or_rewrites_the_view_looks_first(store: Store, as
 def test_a_compaction_under_way_while_something_is_forgotten_is_not_committed(store: Store) -> None:
     session = opened(store)
     session.append(user(f"remember {SECRET}"), assistant("noted"))
-    session.append(*(message for turn in turns(8) for message in turn))
+    session.append(*conversation(8))
 
     def model(request: Any) -> str:
         store.forget(text=SECRET)
@@ -142,7 +142,7 @@ def compacted_twice(store: Store, model: Any) -> Session:
     session._model = model
     session.append(user(f"remember {SECRET}"), assistant("noted"))
     for _ in range(2):
-        session.append(*(message for turn in turns(8) for message in turn))
+        session.append(*conversation(8))
         assert isinstance(session.compact(), Compacted)
     return session
 
@@ -183,7 +183,7 @@ def test_a_compaction_reads_what_is_left_behind_a_forgotten_summary(store: Store
     assert not holds(session)
     assert "was forgotten" in json.dumps(session.history())
     assert broken_tool_groups(session.history()) == 0
-    session.append(*(message for turn in turns(8) for message in turn))
+    session.append(*conversation(8))
     assert isinstance(session.compact(), Compacted)
     assert len(model.requests) == 2
     first, second = (json.dumps([str(each) for each in each.messages]) for each in model.requests)
@@ -270,7 +270,7 @@ def test_a_host_goes_on_with_its_list_after_another_worker_dropped_the_session(s
 
 def test_a_dropped_session_follows_no_rewritten_past_and_says_what_to_do(store: Store) -> None:
     session = opened(store)
-    host = [message for turn in turns(4) for message in turn]
+    host = conversation(4)
     session.observe(host)
     store.delete_session("a")
     shown = session.history()
@@ -288,7 +288,7 @@ def test_a_session_that_is_dropped_during_a_rewrite_stays_as_it_was(
     store: Store, call: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     session = opened(store)
-    host = [message for turn in turns(8) for message in turn]
+    host = conversation(8)
     session.observe(host)
     assert isinstance(session.compact(), Compacted)
     rows, shown = type(session._core.rows), session.history()

@@ -61,23 +61,6 @@ def then(request: pytest.FixtureRequest) -> Callable[[Host], None]:
     return found
 
 
-def test_a_list_that_still_has_it_goes_on_and_one_event_tells(
-    store: Store, then: Callable[[Host], None]
-) -> None:
-    host = Host(store, user("hello"), user(f"remember {SECRET}"), assistant("noted"))
-    assert host.observe() == 3
-    host.session.forget(text=SECRET)
-    then(host)
-    assert host.observe(user("go on")) == 1
-    assert host.observe(assistant("on we go")) == 1
-    assert host.told == [(1,)]
-    assert not host.holds()
-    assert [each["content"] for each in host.session.log()] == [
-        "hello", FORGOTTEN, "noted", "go on", "on we go",
-    ]  # fmt: skip
-    assert host.session.compactions() == [], "it is no branch"
-
-
 def test_sent_again_at_the_end_it_stays_out_for_good_and_what_follows_comes_in(
     store: Store, then: Callable[[Host], None]
 ) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from conversations import assistant, small, turns, user
+from conversations import assistant, conversation, small, user
 from forking import in_child
 from servers.account import wait_until
 from siltstone import AsyncSession, Session, TieredCompactor, hooks
@@ -79,10 +79,6 @@ TOLD = {
 }  # fmt: skip
 
 
-def said(count: int) -> list[dict[str, Any]]:
-    return [message for turn in turns(count) for message in turn]
-
-
 def refusals(session: Any, run: Callable[[Any], Any] = lambda answer: answer) -> str:
     """Which calls do anything else than to say by name whose the session is; empty for none."""
     found = []
@@ -137,7 +133,7 @@ def session(store: Store) -> Iterator[Session]:
         None, "s", memory=store, policy=small(300), model=model, knowledge=KnowledgeConfig(min_entries=1),
         recall=True, allow_forget=True, context_window=3_000, compaction_timeout=None,
     )  # fmt: skip
-    session.append(*said(6))
+    session.append(*conversation(6))
     compacts = threading.Thread(target=session.compact)
     compacts.start()
     assert model.is_asked.wait(300)
@@ -188,7 +184,7 @@ def test_every_call_of_an_async_session_is_refused_in_a_loop_of_the_child(tmp_pa
         session = await AsyncSession.open(
             tmp_path, "s", policy=small(300), recall=True, allow_forget=True, context_window=3_000
         )
-        await session.append(*said(3))
+        await session.append(*conversation(3))
         return session
 
     session = asyncio.run(begun())
@@ -261,7 +257,7 @@ def test_a_child_opens_the_folder_of_an_archive_whose_lock_was_held(tmp_path: Pa
     def child() -> str:
         policy = small(300)
         with Session.open(tmp_path, "child", archive=tmp_path / "archive", policy=policy) as own:
-            own.append(*said(6))
+            own.append(*conversation(6))
             return type(own.compact()).__name__
 
     with Session.open(tmp_path, "s", archive=tmp_path / "archive") as session:

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from compacting import Raw, exchange, filler
-from conversations import turns, user
+from conversations import conversation, user
 from siltstone import (
     CompactionConfig,
     Completion,
@@ -60,7 +60,7 @@ def compacting(session: Session, hanging: Hanging) -> Iterator[list[Any]]:
 
 
 def filled(session: Session) -> list[Any]:
-    session.append(*(message for turn in turns(6) for message in turn))
+    session.append(*conversation(6))
     return session.history()
 
 
@@ -71,10 +71,7 @@ def test_while_a_call_hangs_everybody_else_goes_on(tmp_path: Path, where: str) -
         "model": {"model": hanging},
         "before": {"model": ScriptedModel(), "on_before_compact": hanging, "hook_timeout": None},
         "after": {"model": ScriptedModel(), "on_after_compact": hanging, "hook_timeout": None},
-        "event": {
-            "model": ScriptedModel(),
-            "hooks": [hanging],
-        },  # told of the beginning, in the caller's thread
+        "event": {"model": ScriptedModel(), "hooks": [hanging]},  # in the caller's thread
     }[where]
     with MemoryStore.open(tmp_path) as store:
         session = Session.open(None, "s", policy=POLICY, memory=store, **given)
@@ -221,13 +218,6 @@ def dead(error: Exception | None = None) -> ScriptedModel:
     return ScriptedModel([error or ConnectionError("no route to host")])
 
 
-def test_a_dead_summariser_is_asked_at_most_12_times_in_149_requests():
-    model = dead()
-    attempts = played(model, 149)
-    assert 8 <= len(model.requests) <= 12
-    assert sum(isinstance(each, Compacted) for outcomes in attempts for each in outcomes) > 10
-
-
 def test_while_the_breaker_is_open_an_attempt_is_one_call():
     model = dead()
     outcomes = [each for boundary in played(model, 149, on_model_failure="fail") for each in boundary]
@@ -239,7 +229,7 @@ def test_while_the_breaker_is_open_an_attempt_is_one_call():
 def test_with_a_fallback_compactions_go_on_and_the_model_is_asked_as_seldom():
     model = dead()
     attempts = played(model, 149, on_model_failure="fallback_summary")
-    assert len(model.requests) <= 12
+    assert 8 <= len(model.requests) <= 12
     made = [each for outcomes in attempts for each in outcomes if isinstance(each, Compacted)]
     assert len(made) > 10
     assert all(each.degraded for each in made)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from conversations import assistant, exchange, play, turns, user
+from conversations import assistant, conversation, exchange, play, user
 from siltstone import AsyncSession, CompactionConfig, MemoryStore, Session, ThresholdCompactor
 from siltstone.engine import Compacted, Failed, Skipped
 from siltstone.errors import IllegalHistoryError, StoreIoError
@@ -17,10 +17,6 @@ from siltstone.testing import RecordingHook, ScriptedModel
 
 POLICY = ThresholdCompactor(CompactionConfig(auto_compact_threshold=600, max_summary_tokens=50))
 NOTE = user("Open tasks: the walrus.")
-
-
-def conversation(count: int = 10) -> list[dict[str, Any]]:
-    return [message for turn in turns(count) for message in turn]
 
 
 def inject(_outcome: Compacted) -> list[Any]:
@@ -33,7 +29,7 @@ def opened(path: Path, **options: Any) -> Session:
 
 def test_what_was_injected_is_logged_stays_in_the_view_and_is_not_found(tmp_path: Path) -> None:
     with opened(tmp_path, on_after_compact=inject) as session:
-        session.append(*conversation())
+        session.append(*conversation(10))
         outcome = session.compact()
         assert outcome.injected == (NOTE,)
         assert outcome.messages == session.history()
@@ -43,7 +39,7 @@ def test_what_was_injected_is_logged_stays_in_the_view_and_is_not_found(tmp_path
     with opened(tmp_path) as session:
         assert session.history() == view
         assert session._core.view.messages()[-1].provenance == "injected_context"
-        session.append(*conversation())
+        session.append(*conversation(10))
         again = session.compact()
         assert NOTE in again.discarded
         assert session.search("walrus") == []
@@ -83,7 +79,7 @@ def test_messages_appended_meanwhile_stand_before_what_was_injected(tmp_path: Pa
         return "a summary"
 
     with Session.open(tmp_path, "s", policy=POLICY, model=model, on_after_compact=inject) as session:
-        session.append(*conversation())
+        session.append(*conversation(10))
         assert isinstance(session.compact(), Compacted)
         view = session.history()
         assert view[-2:] == [late, NOTE]
@@ -93,21 +89,21 @@ def test_messages_appended_meanwhile_stand_before_what_was_injected(tmp_path: Pa
 
 def test_undo_leaves_what_was_injected_where_it_was_appended(tmp_path: Path) -> None:
     with opened(tmp_path, on_after_compact=inject) as session:
-        session.append(*conversation())
+        session.append(*conversation(10))
         session.compact()
-        assert session.view_at(0) == conversation()
+        assert session.view_at(0) == conversation(10)
         session.undo_compaction()
-        assert session.history() == [*conversation(), NOTE]
+        assert session.history() == [*conversation(10), NOTE]
 
 
 def test_pins_of_a_hook_are_for_one_compaction(tmp_path: Path) -> None:
     guidance: list[Guidance | None] = [Guidance(pins=[2, 1]), None]
     with opened(tmp_path, on_before_compact=lambda plan: guidance.pop(0)) as session:
-        session.append(*conversation())
+        session.append(*conversation(10))
         first = session.compact()
         assert isinstance(first, Compacted)
-        assert conversation()[2] in first.messages
-        session.append(*conversation())
+        assert conversation(10)[2] in first.messages
+        session.append(*conversation(10))
         second = session.compact()
         assert session.log()[2] in second.discarded
 
@@ -137,12 +133,12 @@ def test_a_hook_that_raises_changes_nothing_and_counts_as_an_attempt(tmp_path: P
     hook = RecordingHook()
     options: dict[str, Any] = {name: broken}
     with opened(tmp_path, hooks=[hook], **options) as session:
-        session.append(*conversation())
+        session.append(*conversation(10))
         before = session.history()
         outcome = session.compact()
         assert (type(outcome), outcome.reason) == (Failed, "hook_failed")
         assert session.history() == before
-        assert session.log() == conversation()
+        assert session.log() == conversation(10)
         assert hook.names == ["CompactionStarted", "CompactionFailed"]
         assert session._core.clock.last_attempt is not None
 
@@ -154,7 +150,7 @@ def test_a_store_that_refuses_an_injection_keeps_the_compaction(
         raise StoreIoError("the disk is full")
 
     with opened(tmp_path, on_after_compact=inject) as session:
-        session.append(*conversation())
+        session.append(*conversation(10))
         monkeypatch.setattr(session._core.rows, "append", full)
         assert isinstance(session.compact(), Compacted)
         assert NOTE not in session.history()
@@ -176,10 +172,10 @@ async def test_async_hooks_of_a_session_are_awaited(tmp_path: Path) -> None:
     async with await AsyncSession.open(
         tmp_path, "s", policy=POLICY, model=ScriptedModel(), on_before_compact=before, on_after_compact=after
     ) as session:
-        await session.append(*conversation())
+        await session.append(*conversation(10))
         outcome = await session.compact()
         assert isinstance(outcome, Compacted)
-        assert conversation()[3] in outcome.messages
+        assert conversation(10)[3] in outcome.messages
         assert session.history()[-1] == NOTE
 
 
@@ -190,10 +186,10 @@ def test_a_hook_may_look_at_the_session_and_cannot_start_another_compaction(tmp_
         seen.append((len(session.history()), session.compact()))
 
     with opened(tmp_path, on_before_compact=before) as session:
-        session.append(*conversation())
+        session.append(*conversation(10))
         assert isinstance(session.compact(), Compacted)
     length, inner = seen[0]
-    assert length == len(conversation())
+    assert length == len(conversation(10))
     assert (type(inner), inner.reason) == (Skipped, "in_flight")
 
 

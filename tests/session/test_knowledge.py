@@ -279,24 +279,15 @@ def test_a_denial_takes_the_arguments_of_a_call_as_they_came(tmp_path: Path) -> 
 
 
 def test_ru_61_a_second_process_has_the_facts_and_rules_of_the_first(tmp_path: Path) -> None:
-    import subprocess
-    import sys
-
-    config = KnowledgeConfig(min_entries=1)
-    with opened(tmp_path, "one", namespace="team", knowledge=config) as session:
+    options: dict[str, Any] = {"namespace": "team", "knowledge": KnowledgeConfig(min_entries=1)}
+    with opened(tmp_path, "one", **options) as session:
         session.save("Deploys happen on Fridays")
         session.record_denial("shell", "rm -rf build", "use make clean", "tidy up")
-    script = (
-        "import sys, siltstone; from siltstone.knowledge import KnowledgeConfig as K\n"
-        "s = siltstone.Session.open(sys.argv[1], 'two', namespace='team', "
-        "knowledge=K(min_entries=1))\n"
-        "print([f.content for f in s.facts()], [r.text for r in s.rules]); s.close()"
-    )
-    out = subprocess.run(
-        [sys.executable, "-c", script, str(tmp_path)], capture_output=True, text=True, check=True
-    ).stdout
-    assert "Deploys happen on Fridays" in out
-    assert "Instead of shell rm -rf build, prefer: use make clean." in out
+    with opened(tmp_path, "two", **options) as session:
+        assert contents(session) == ["Deploys happen on Fridays"]
+        assert [rule.text for rule in session.rules] == [
+            "Instead of shell rm -rf build, prefer: use make clean."
+        ]
 
 
 def test_ru_63_a_denial_is_a_rule_of_the_next_system_prompt_and_idempotent(tmp_path: Path) -> None:
@@ -343,24 +334,6 @@ def test_ru_32_results_of_tools_are_facts_where_that_is_asked_for(tmp_path: Path
         assert (fact.source, fact.tags) == ("tool:run", ("tool_result", "run"))
 
 
-def test_a_saved_fact_is_found_alone_and_so_is_chinese(tmp_path: Path) -> None:
-    with opened(tmp_path) as session:
-        first = session.save("The staging database is PostgreSQL 16", "fact", tags=["db"])
-        assert session.facts("staging database") == [first]
-        assert session.facts("PostgreSQL") == [first]
-        chinese = session.save("数据库的端口是5432", "fact")
-        assert session.facts("端口") == [chinese]
-        assert session.save("the staging database is postgresql 16").id == first.id
-        assert session.facts(topic="database") == [chinese, first]
-        assert session.facts(types=["preference"]) == []
-        mail = session.save("Ask ann@example.org about the invoices", "human")
-        assert (
-            session.facts(entity="ann@example.org") == [mail] == session.facts(entity="email:ann@example.org")
-        )
-        assert session.facts("nothing of the kind") == []
-        assert session.facts(limit=0) == []
-
-
 def test_the_tool_finds_what_was_saved_beside_what_was_said(tmp_path: Path) -> None:
     with opened(tmp_path, knowledge=PATTERNS) as session:
         compacted(session, user("The zebra lives in the north enclosure " + "pad " * 30), assistant("Noted."))
@@ -399,17 +372,6 @@ def test_threads_that_save_at_once_lose_nothing(tmp_path: Path) -> None:
         kept = contents(session)
         assert len(kept) == 100
         assert sum(text.startswith("thread") for text in kept) == 80
-
-
-def test_a_fact_holds_until_its_end(tmp_path: Path) -> None:
-    with opened(tmp_path) as session:
-        fact = session.save("The demo is tomorrow", valid_until=4_000_000_000)
-        assert session.facts() == [fact]
-        assert session.facts(as_of=3_999_999_999) == [fact]
-        assert session.facts(as_of=4_000_000_000) == []
-        ended = session.save("The demo was yesterday", valid_until=1_000)
-        assert ended not in session.facts()
-        assert ended in session.facts(history=True)
 
 
 def test_a_time_to_live_ends_what_was_learned(tmp_path: Path) -> None:
@@ -495,8 +457,6 @@ def test_ru_61_a_model_may_forget_what_another_session_of_the_namespace_has_save
 
 
 def test_without_memory_there_are_no_facts(tmp_path: Path) -> None:
-    with pytest.raises(siltstone.ConfigError, match="knowledge needs memory"):
-        opened(tmp_path, memory=False)
     with opened(tmp_path, memory=False, knowledge=False) as session:
         assert [tool.name for tool in session.tools] == ["memory_get", "context_compact"]
         with pytest.raises(siltstone.ConfigError, match="memory=False"):
@@ -516,15 +476,6 @@ def test_without_memory_there_are_no_facts(tmp_path: Path) -> None:
 def test_a_configuration_that_cannot_be_is_refused(change: dict[str, Any], message: str) -> None:
     with pytest.raises(siltstone.ConfigError, match=message):
         KnowledgeConfig(**change)
-
-
-def test_an_option_that_cannot_be_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(siltstone.ConfigError, match="knowledge must be True, False or a KnowledgeConfig"):
-        opened(tmp_path, knowledge="yes")
-    with pytest.raises(siltstone.ConfigError, match="allow_forget must be True or False"):
-        opened(tmp_path, allow_forget="yes")
-    with opened(tmp_path) as session, pytest.raises(siltstone.ConfigError, match="limit must be"):
-        session.facts(limit=-1)
 
 
 def asynchronously(

@@ -6,15 +6,13 @@ import base64
 import logging
 import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from conversations import assistant, user
-from siltstone import AsyncSession, ConfigError, Session, SimpleMemoryStore
+from siltstone import ConfigError, Session, SimpleMemoryStore
 from siltstone.events import OverheadTooLarge, WindowLearned
 from siltstone.testing import RecordingHook
 
@@ -254,37 +252,7 @@ def test_without_a_model_it_ends_with_another_window(tmp_path: Path) -> None:
         assert session.context_window == 2 * WINDOW
 
 
-def test_it_outlives_a_killed_process(tmp_path: Path) -> None:
-    program = (
-        "import os, sys; from pathlib import Path; sys.path.insert(0, sys.argv[2])\n"
-        "from session.test_limits import *\n"
-        "session = Session.open(Path(sys.argv[1]), 's', context_window=WINDOW, agent_model='m')\n"
-        "for number in range(20): turn(session, number)\n"
-        "turn(session, 20, too_long(20_000, 5_000), answer=False)\n"
-        "os._exit(9)\n"
-    )
-    arguments = [sys.executable, "-c", program, str(tmp_path), str(Path(__file__).parents[1])]
-    assert subprocess.run(arguments, check=False).returncode == 9
-    with Session.open(tmp_path, "s", context_window=WINDOW) as session:
-        assert session.context_window == 5_000
-        assert turn(session, 21) <= 5_000
-
-
 @pytest.mark.parametrize("name", [5, None, b"m"])
 def test_a_model_has_a_text_for_a_name(session: Session, name: Any) -> None:
     with pytest.raises(ConfigError, match="agent_model"):
         session.agent_model = name
-
-
-@pytest.mark.anyio
-async def test_an_async_session_has_the_same() -> None:
-    async with await AsyncSession.open(
-        None, "s", memory=SimpleMemoryStore(), context_window=WINDOW, agent_model="m"
-    ) as session:
-        await session.append(*[user("The harbour is calm. " * 300), assistant("Noted.")] * 9, user("Go on."))
-        await session.prepare()
-        await session.recover(too_long(20_000, 5_000))
-        await session.append(assistant("Yes."))
-        assert session.limits[0].tokens == session.context_window == 5_000
-        session.reset_limits()
-        assert session.context_window == WINDOW

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from conversations import Raw, assistant, exchange, turns, user
+from conversations import Raw, assistant, conversation, exchange, user
 from siltstone import CompactionConfig, Emergency, MemoryStore, Session, SimpleMemoryStore, ThresholdCompactor
 from siltstone.cli.show import heading
 from siltstone.engine import Compacted
-from siltstone.errors import CompactionNotFoundError, ConfigError, SessionBusyError
+from siltstone.errors import CompactionNotFoundError, ConfigError
 from siltstone.memory import Store
 from siltstone.messages import encode
 from siltstone.testing import ScriptedModel
@@ -129,10 +129,10 @@ def _turn(number: int, size: int) -> list[Raw]:
 
 def test_records_tell_what_happened(reopen: Opener) -> None:
     session = reopen()
-    session.append(*(message for turn in turns(8) for message in turn))
+    session.append(*conversation(8))
     before = len(session.history())
     compact(session, POLICIES[0])
-    session.append(*(message for turn in turns(4) for message in turn))
+    session.append(*conversation(4))
     compact(session, POLICIES[1])
     first, second = session.compactions()
     assert (first.parent, second.parent) == (None, first.id)
@@ -156,7 +156,7 @@ def test_a_summary_that_is_too_short_is_marked_wherever_its_record_is_shown() ->
         with Session.open(
             None, "s", memory=SimpleMemoryStore(), context_window=4_000, model=model
         ) as session:
-            session.append(*(message for turn in turns(90) for message in turn))
+            session.append(*conversation(90))
             assert getattr(session.compact(), "suspect", None) is is_suspect
             (record,) = session.compactions()
             assert record.suspect is is_suspect
@@ -165,7 +165,7 @@ def test_a_summary_that_is_too_short_is_marked_wherever_its_record_is_shown() ->
 
 def test_the_row_of_a_compaction_covers_what_left_the_view_and_nothing_that_stays(reopen: Opener) -> None:
     session = reopen()
-    session.append(*(message for turn in turns(8) for message in turn))
+    session.append(*conversation(8))
     session.pin(3)
     for _ in range(2):
         compact(session, POLICIES[0])
@@ -174,17 +174,17 @@ def test_the_row_of_a_compaction_covers_what_left_the_view_and_nothing_that_stay
         covered = {seq for start, end in row.covers for seq in range(start, end)}
         assert 3 in shown
         assert (shown & covered, shown | covered) == (set(), set(range(row.next_seq)))
-        session.append(*(message for turn in turns(6) for message in turn))
+        session.append(*conversation(6))
 
 
 def test_every_earlier_view_can_be_looked_at(reopen: Opener) -> None:
     session = reopen()
-    said = [message for turn in turns(8) for message in turn]
+    said = conversation(8)
     session.append(*said)
     assert session.view_at(0) == said
     compact(session, POLICIES[0])
     left = as_bytes(session.history())
-    session.append(*(message for turn in turns(4) for message in turn))
+    session.append(*conversation(4))
     assert as_bytes(session.view_at(0)) == as_bytes(said)
     assert as_bytes(session.view_at(1)) == left
     compact(session, POLICIES[1])
@@ -197,10 +197,10 @@ def test_every_earlier_view_can_be_looked_at(reopen: Opener) -> None:
 
 def test_a_summary_expands_to_the_originals_through_summaries_of_summaries(reopen: Opener) -> None:
     session = reopen()
-    said = [message for turn in turns(8) for message in turn]
+    said = conversation(8)
     session.append(*said)
     compact(session, POLICIES[0])
-    more = [message for turn in turns(6) for message in turn]
+    more = conversation(6)
     session.append(*more)
     compact(session, POLICIES[0])
     first, second = session.compactions()
@@ -219,36 +219,10 @@ def test_a_summary_expands_to_the_originals_through_summaries_of_summaries(reope
 def test_a_compaction_of_another_session_cannot_be_expanded(tmp_path: Path) -> None:
     with MemoryStore.open(tmp_path) as store:
         a, b = (_session(store, name) for name in "ab")
-        a.append(*(message for turn in turns(8) for message in turn))
+        a.append(*conversation(8))
         compact(a, POLICIES[0])
         with pytest.raises(CompactionNotFoundError):
             b.expand(a.compactions()[0].id)
-
-
-def test_of_two_workers_the_one_behind_follows_before_it_undoes(tmp_path: Path) -> None:
-    with MemoryStore.open(tmp_path) as store:
-        one = _session(store, "a")
-        one.append(*(message for turn in turns(8) for message in turn))
-        compact(one, POLICIES[0])
-        other = _session(store, "a")
-        one.undo_compaction()
-        assert other.undo_compaction() is None
-        assert other.history() == one.history()
-
-
-def test_a_running_compaction_is_not_undone_under_its_feet(tmp_path: Path) -> None:
-    with MemoryStore.open(tmp_path) as store:
-        session = _session(store, "a")
-
-        def model(request: Any) -> str:
-            with pytest.raises(SessionBusyError, match="being compacted"):
-                session.undo_compaction()
-            return "What was said."
-
-        session._model = model
-        session.append(*(message for turn in turns(8) for message in turn))
-        assert isinstance(session.compact(), Compacted)
-        assert session.undo_compaction() is not None
 
 
 def _session(store: Store, name: str) -> Session:

@@ -373,9 +373,7 @@ class SessionMachine(RuleBasedStateMachine):
         self.settled()
 
     @rule(
-        call=st.sampled_from(
-            ["append", "append", "prepare", "compact", "undo_compaction", "observe", "forget"]
-        ),
+        call=interrupted_calls,
         line=st.integers(1, 900),
         mode=st.sampled_from(["well", "echo", "failing"]),
         data=st.data(),

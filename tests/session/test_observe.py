@@ -9,17 +9,13 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from conversations import assistant, turns, user
+from conversations import assistant, conversation, user
 from siltstone import CompactionConfig, Session, SimpleMemoryStore, ThresholdCompactor
 from siltstone.engine import Compacted
-from siltstone.errors import ConfigError, HistoryConflictError
+from siltstone.errors import HistoryConflictError
 from siltstone.testing import ScriptedModel
 
 POLICY = ThresholdCompactor(CompactionConfig(auto_compact_threshold=600, max_summary_tokens=50))
-
-
-def conversation(count: int = 12) -> list[dict[str, Any]]:
-    return [message for turn in turns(count) for message in turn]
 
 
 def opened(path: Path) -> Session:
@@ -30,42 +26,6 @@ def copied(raws: list[Any]) -> list[Any]:
     """The same list after a round through JSON: equal, and no object the same."""
     copy: list[Any] = json.loads(json.dumps(raws))
     return copy
-
-
-@pytest.mark.parametrize("through_json", [False, True])
-@pytest.mark.parametrize("adopts", [False, True])
-def test_a_host_s_list_is_logged_once_whichever_way_it_is_kept(
-    tmp_path: Path, adopts: bool, through_json: bool
-) -> None:
-    """The host keeps all of its messages, or takes over the history that it was given."""
-    host: list[Any] = []
-    compactions = 0
-    with opened(tmp_path) as session:
-        for message in conversation(20):
-            if message["role"] == "assistant":
-                given = copied(host) if through_json else host
-                session.observe(given)
-                assert session.observe(given) == 0
-                prepared = session.prepare()
-                compactions += isinstance(prepared.compaction, Compacted)
-                if adopts:
-                    host = prepared.history
-            host.append(message)
-        assert session.observe(host) > 0
-        assert compactions >= 3
-        assert session.log() == conversation(20)
-
-
-def test_it_goes_on_after_a_restart(tmp_path: Path) -> None:
-    messages = conversation()
-    with opened(tmp_path) as session:
-        assert session.observe(messages[:30]) == 30
-        session.prepare()
-        session.append(*messages[30:32])
-        assert isinstance(session.compact(), Compacted)
-    with opened(tmp_path) as session:
-        assert session.observe(copied(messages)) == len(messages) - 32
-        assert session.log() == messages
 
 
 def test_equal_turns_are_told_from_old_ones(tmp_path: Path) -> None:
@@ -110,11 +70,6 @@ def test_an_empty_list_is_refused_where_something_was_said(tmp_path: Path) -> No
         with pytest.raises(HistoryConflictError, match="it is empty"):
             session.observe([])
         assert session.history() == conversation(1)
-
-
-def test_what_to_do_about_a_rewritten_past_is_one_of_two_words(tmp_path: Path) -> None:
-    with opened(tmp_path) as session, pytest.raises(ConfigError, match="'branch' or 'raise', got 'merge'"):
-        session.observe([user("a")], on_conflict="merge")  # type: ignore[arg-type]
 
 
 def test_usage_is_heard_with_what_is_new(tmp_path: Path) -> None:
@@ -175,42 +130,3 @@ def test_a_user_who_quotes_a_summary_has_said_something(tmp_path: Path, keeps: s
         assert session.prepare().messages[-1] is quote
         assert session.observe(copied(host)) == 0
         assert session.log()[-1] == quote
-
-
-@given(data=st.data())
-def test_a_list_of_the_same_objects_comes_to_what_one_of_copies_comes_to(data: st.DataObject):
-    """What is known by identity is not looked at again; whatever else happens in between, nothing differs."""
-    said = st.sampled_from(["Salt.", "Tin.", "[Context compacted] A quotation."])
-    steps = st.sampled_from(["say", "say", "say", "compact", "undo", "forget", "change", "append"])
-    alike = {name: opened_to_observe() for name in ("same", "copies")}
-    history: list[dict[str, str]] = []
-    for _ in range(data.draw(st.integers(1, 8))):
-        step = data.draw(steps)
-        if step == "say":
-            new = data.draw(st.lists(said, max_size=3))
-            history = [*history, *({"role": "user", "content": text} for text in new)]
-        elif step == "change" and history:
-            place = data.draw(st.integers(0, len(history) - 1))
-            history = [*history[:place], {"role": "user", "content": "Changed."}, *history[place + 1 :]]
-        for name, session in alike.items():
-            if step == "compact":
-                session.compact()
-            elif step == "undo":
-                session.undo_compaction()
-            elif step == "forget":
-                session.forget(text="Tin.")
-            elif step == "append":
-                session.append({"role": "assistant", "content": "By another way."})
-            if history:
-                handed = history if name == "same" else [dict(each) for each in history]
-                session.observe(handed)
-        views = [session.history() for session in alike.values()]
-        assert views[0] == views[1]
-        logs = [session.log() for session in alike.values()]
-        assert logs[0] == logs[1]
-
-
-def opened_to_observe() -> Session:
-    policy = ThresholdCompactor(CompactionConfig(recent_turn_budget=1, min_reduction=0))
-    store = SimpleMemoryStore()
-    return Session.open(None, "chat", policy=policy, model=ScriptedModel(["S."]), memory=store)

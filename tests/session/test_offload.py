@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -112,72 +109,6 @@ def test_bad_arguments_write_nothing():
         with pytest.raises(InvalidMessageError):
             session.offload({"content": "no role"})
         assert session.log() == []
-
-
-OFFLOADING = """
-import os, sys
-from compacting import exchange, user
-from siltstone import MemoryStore, Session
-from siltstone.memory.database_log import DatabaseLog
-
-folder, name, moment = sys.argv[1:]
-write = getattr(DatabaseLog, name)
-
-
-def dying(*args, **options):
-    if moment == "before":
-        os._exit(9)
-    write(*args, **options)
-    os._exit(9)
-
-
-with (
-    MemoryStore.open(folder) as store,
-    Session.open(None, "s", policy=None, memory=store, model=None) as session,
-):
-    call, result = exchange("a", "\\n".join(f"row {number}" for number in range(4_000)))
-    session.append(user("Go."), call)
-    setattr(DatabaseLog, name, dying)
-    session.offload(result, 500)
-    os._exit(0)
-"""
-
-
-def child(script: str, *arguments: object) -> subprocess.Popen[str]:
-    paths = os.pathsep.join(path for path in sys.path if path)
-    return subprocess.Popen(
-        [sys.executable, "-c", script, *map(str, arguments)],
-        env=os.environ | {"PYTHONPATH": paths},
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-
-
-def whole_or_not_at_all(folder: Path) -> list[Any]:
-    """The log, after every result of it was found cut in the view."""
-    with MemoryStore.open(folder) as store:
-        with opened(store) as session:
-            said, view = session.log(), session.history()
-            for whole, shown in zip(said, view, strict=True):
-                if whole["role"] == "tool":
-                    assert "tokens cut" not in whole["content"]
-                    assert "tokens cut" in shown["content"]
-                    assert session.search("row 3999")
-        assert store.check() == []
-    return said
-
-
-@pytest.mark.parametrize("name", ["append", "commit"])
-@pytest.mark.parametrize("moment", ["before", "after"])
-def test_a_process_that_ends_at_a_write_of_an_offload_leaves_all_of_it_or_nothing(
-    tmp_path: Path, name: str, moment: str
-):
-    dying = child(OFFLOADING, tmp_path, name, moment)
-    dying.communicate(timeout=300)
-    length = len(whole_or_not_at_all(tmp_path))
-    is_written = dying.returncode == 0 or moment == "after"
-    assert (dying.returncode, length) in ((0, 3), (9, 3 if is_written else 2))
-    assert (name, dying.returncode) in (("append", 0), ("commit", 9)), "one write, and that is the commit"
 
 
 def test_another_worker_that_writes_meanwhile_does_not_part_a_result_from_its_cut_form(tmp_path: Path):

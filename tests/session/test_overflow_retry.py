@@ -28,14 +28,13 @@ class Provider:
         return "Done."
 
 
-def opened(policy: Any = None, **settings: Any) -> siltstone.Session:
+OPTIONS: dict[str, Any] = {"model": lambda request: "Said.", "context_window": 100_000}
+
+
+def opened(policy: Any = None) -> siltstone.Session:
+    store = siltstone.SimpleMemoryStore()
     return siltstone.Session.open(
-        None,
-        "s",
-        policy=policy or siltstone.TieredCompactor(siltstone.TieredConfig(**settings)),
-        model=lambda request: "Said.",
-        context_window=100_000,
-        memory=siltstone.SimpleMemoryStore(),
+        None, "s", policy=policy or siltstone.TieredCompactor(), memory=store, **OPTIONS
     )
 
 
@@ -139,40 +138,32 @@ def test_what_stops_a_retry_loses_nothing_and_leaves_no_note_behind(stop: type[B
         assert session.history() == log
 
 
-@pytest.mark.parametrize("retries", [0, 1, 3])
-def test_the_number_of_retries_is_the_policys(retries: int):
-    with opened(overflow_retries=retries) as session:
-        worked(session, 200)
+@pytest.mark.parametrize(
+    ("policy", "retries"),
+    [
+        *((siltstone.TieredCompactor(siltstone.TieredConfig(overflow_retries=n)), n) for n in (0, 1, 3)),
+        (siltstone.ThresholdCompactor(), 2),
+    ],
+)
+def test_the_number_of_retries_is_the_policys_and_of_others_two(policy: Any, retries: int):
+    with opened(policy) as session:
+        for n in range(200):
+            session.append(user(f"Request {n}. {filler(60)}"), assistant(f"Answer {n}. {filler(60)}"))
+        session.append(user("On."))
         provider = Provider(0)
         assert session.ask(provider).is_partial
         assert len(provider.requests) == retries + 1
 
 
-def test_other_policies_have_two():
-    with opened(siltstone.ThresholdCompactor()) as session:
-        for n in range(60):
-            session.append(user(f"Request {n}. {filler(60)}"), assistant(f"Answer {n}. {filler(60)}"))
-        session.append(user("On."))
-        provider = Provider(0)
-        assert session.ask(provider).partial
-        assert len(provider.requests) == 3
-
-
 def test_sb_30_in_an_async_session_too():
     async def play() -> None:
-        async with siltstone.AsyncSession.open(
-            None,
-            "s",
-            policy=siltstone.TieredCompactor(),
-            model=lambda request: "Said.",
-            context_window=100_000,
-            memory=siltstone.SimpleMemoryStore(),
-        ) as session:
+        store = siltstone.SimpleMemoryStore()
+        policy = siltstone.TieredCompactor()
+        async with siltstone.AsyncSession.open(None, "s", policy=policy, memory=store, **OPTIONS) as session:
             await session.append(*(raw for n in range(40) for raw in exchange(f"c{n}", filler(40))))
             provider = Provider(30)
 
             async def call(messages: list[Any]) -> str:
-                await asyncio.sleep(0)
                 return provider(messages)
 
             answer = await session.ask(call)

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from conversations import assistant, play, turns, user
+from conversations import assistant, conversation, play, user
 from siltstone import (
     CompactionConfig,
     ConfigError,
@@ -20,10 +19,6 @@ from siltstone.engine import Compacted
 from siltstone.testing import ScriptedModel
 
 POLICY = ThresholdCompactor(CompactionConfig(auto_compact_threshold=600, max_summary_tokens=50))
-
-
-def conversation(count: int = 12) -> list[dict[str, Any]]:
-    return [message for turn in turns(count) for message in turn]
 
 
 def test_a_pin_outlives_compactions_and_a_restart(tmp_path: Path) -> None:
@@ -74,36 +69,6 @@ def test_prepare_leaves_room_for_the_reserved_tokens(tmp_path: Path) -> None:
             session.prepare()
         assert caught.value.tokens > 1000
         assert caught.value.context_window == 1000
-
-
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        ({"reserved_tokens": -1}, "reserved_tokens must be an integer >= 0, got -1"),
-        ({"reserved_tokens": True}, "reserved_tokens must be an integer >= 0, got True"),
-        (
-            {"reserved_tokens": 1000, "context_window": 1000},
-            "reserved_tokens must be < the window of 1000, got 1000",
-        ),
-        (
-            {"reserved_tokens": 700, "policy": POLICY},
-            "the threshold of 600 tokens must be > reserved_tokens, got 700",
-        ),
-        (
-            {"reserved_tokens": 90_000, "context_window": 100_000, "policy": ThresholdCompactor()},
-            (
-                "the threshold of 90000 tokens of a window of 100000 must be > reserved_tokens, "
-                "got 90000: 1 more"
-            ),
-        ),
-    ],
-)
-def test_rule_10_an_overhead_that_leaves_no_room_is_refused(
-    tmp_path: Path, options: dict[str, Any], words: str
-) -> None:
-    with pytest.raises(ConfigError) as caught:
-        Session.open(tmp_path, "s", **options)
-    assert words in str(caught.value)
 
 
 def test_rule_10_a_policy_for_one_boundary_is_checked_too(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from conversations import assistant, small, turns, user
+from conversations import assistant, conversation, small, user
 from siltstone import CompactionConfig, Session, ThresholdCompactor
 from siltstone.engine import Compacted, Plan
 from siltstone.hooks import Guidance
@@ -16,7 +16,7 @@ from siltstone.testing import ScriptedModel
 
 def grown(session: Session, count: int) -> None:
     session.prepare()  # boundary 0 never compacts
-    session.append(*(message for turn in turns(count) for message in turn))
+    session.append(*conversation(count))
 
 
 def test_what_is_planned_is_what_prepare_then_does(tmp_path: Path) -> None:
@@ -90,7 +90,7 @@ def test_what_is_pinned_is_not_planned_away(tmp_path: Path) -> None:
 def test_where_the_net_alone_is_due_its_plan_is_given(tmp_path: Path) -> None:
     policy = ThresholdCompactor(CompactionConfig(auto_compact_threshold=600))
     with Session.open(tmp_path, "s", policy=policy, context_window=1_000) as session:
-        session.append(*(message for turn in turns(20) for message in turn))  # boundary 0
+        session.append(*conversation(20))  # boundary 0
         planned = session.plan()
         assert (planned.compacts, planned.policy, planned.requests) == (True, "emergency", 0)
         done = session.prepare().compaction

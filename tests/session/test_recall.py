@@ -124,22 +124,6 @@ def test_a_turn_has_the_same_bytes_at_the_same_place_through_its_tool_loop(
     assert told[0] in first.events
 
 
-def test_a_second_prepare_gives_the_same_answer_in_lists_of_its_own(session: Session) -> None:
-    session.append(user(QUESTION))
-    first = session.prepare()
-    first.messages.clear()
-    assert EVIDENCE in session.prepare().messages[-2]["content"]
-
-
-def test_recall_is_switched_off_for_one_request(session: Session) -> None:
-    session.append(user(QUESTION))
-    with_block = session.prepare()
-    without = session.prepare(recall=False)
-    assert (without.recalled, recalled(without.messages)) == ("", [])
-    assert without.messages == without.history == with_block.history
-    assert session.prepare().messages == with_block.messages
-
-
 def test_oc_74_at_the_head_it_is_behind_the_summary(tmp_path: Path) -> None:
     with opened(tmp_path, recall=RecallConfig(placement="head")) as one:
         one.append({"role": "system", "content": "rules"})
@@ -323,58 +307,22 @@ def test_a_question_behind_a_huge_paste_is_answered(session: Session, events: li
     assert isinstance(events[-1], RecallInjected)
 
 
-def test_a_long_hit_is_cut_to_what_was_asked(tmp_path: Path) -> None:
-    with opened(tmp_path) as one:
-        one.append(user("read this " + "gravel and sand " * 600 + EVIDENCE + " silt and clay" * 600))
-        one.append(assistant("read"))
-        for turn in turns(8):
-            one.append(*turn)
-            one.prepare(recall=False)
-        one.append(user(QUESTION))
-        block = one.prepare().recalled
-        assert EVIDENCE in block
-        assert "…" in block
-        assert estimate_tokens(block, "blocks") <= 4_000
-
-
-def test_a_long_hit_is_cut_to_the_end_of_a_query_that_is_long_itself(tmp_path: Path) -> None:
+@pytest.mark.parametrize("query", [QUESTION, "gravel and sand " * 300 + f"{QUESTION} " * 120])
+def test_a_long_hit_is_cut_to_what_was_asked_at_the_end(tmp_path: Path, query: str) -> None:
     with opened(tmp_path) as one:
         one.append(user("gravel and sand " * 600 + EVIDENCE + " silt and clay" * 600), assistant("read"))
         for turn in turns(8):
             one.append(*turn)
             one.prepare(recall=False)
-        block = one.recall("gravel and sand " * 300 + f"{QUESTION} " * 120)
+        block = one.recall(query)
         assert EVIDENCE in block
+        assert "…" in block
+        assert estimate_tokens(block, "blocks") <= 4_000
 
 
 def test_a_short_follow_up_is_asked_with_what_was_asked_before(session: Session) -> None:
     session.append(user(QUESTION), assistant("let me see"), user("and?"))
     assert EVIDENCE in session.prepare().recalled
-
-
-def test_with_a_namespace_the_whole_namespace_is_recalled_and_no_other(tmp_path: Path) -> None:
-    for name, namespace, words in (
-        ("one", "quarry", EVIDENCE),
-        ("two", "quarry", "The lorry of the quarry is yellow."),
-        ("other", "harbour", "The walrus password of the harbour is granite-nine."),
-    ):
-        with Session.open(tmp_path, name, namespace=namespace, policy=small(), context_window=16_000) as one:
-            one.append(user("please note this: " + words), assistant("noted"))
-            for turn in turns(8):
-                one.append(*turn)
-                one.prepare()
-    everywhere = RecallConfig(cross_session=True)
-    with Session.open(tmp_path, "new", namespace="quarry", recall=True, policy=None) as one:
-        one.append(user(QUESTION))
-        block = one.prepare().recalled
-        assert EVIDENCE in block
-        assert "granite" not in block
-    alone = RecallConfig(cross_session=False)
-    with Session.open(tmp_path, "newer", namespace="quarry", recall=alone, policy=None) as one:
-        one.append(user(QUESTION))
-        assert one.prepare().recalled == ""
-    with pytest.raises(ConfigError, match="cross_session=True needs a namespace"):
-        Session.open(tmp_path, "alone", recall=everywhere)
 
 
 DOCUMENTED = RecallConfig.documented(enabled=True)

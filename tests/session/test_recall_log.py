@@ -19,7 +19,7 @@ from siltstone.memory.log import NewRecall, SessionLog
 from siltstone.session import rows
 from siltstone.stores.transfer import copy_store
 from siltstone.testing import ScriptedModel
-from storing import database, sql
+from storing import database, elsewhere, sql
 
 SECRET = "the walrus password for the quarry is basalt-seven"
 QUESTION = "which walrus password has the quarry?"
@@ -43,6 +43,12 @@ def filled(store: Any, session_id: str = "s") -> list[int]:
     texts = [SECRET, "a walrus was seen at the quarry", *(f"note {n} on silt" for n in range(5))]
     entries = [Entry(text, created_at=1_000.0 + at) for at, text in enumerate(texts)]
     return [each for each in store.index(session_id, entries).entry_ids if each is not None]
+
+
+def recalls_in(path: Path) -> int:
+    """The rows of the table, in a process with another SQLite."""
+    code = "import sqlite3, sys; print(*sqlite3.connect(sys.argv[1]).execute('SELECT COUNT(*) FROM recall'))"
+    return int(elsewhere(code, database(path)).strip(" (),\n"))
 
 
 def test_a_recall_is_told_with_what_was_placed_and_what_the_query_was_made_of(tmp_path: Path) -> None:
@@ -145,11 +151,7 @@ def test_a_deleted_session_leaves_no_recall(tmp_path: Path) -> None:
         store.revive("s")
         with opened(store) as session:
             assert session.recalls() == []
-    code = "import sqlite3, sys; print(*sqlite3.connect(sys.argv[1]).execute('SELECT COUNT(*) FROM recall'))"
-    done = subprocess.run(
-        [sys.executable, "-c", code, str(database(tmp_path))], capture_output=True, text=True, check=True
-    )
-    assert done.stdout.strip() == "(0,)"
+    assert recalls_in(tmp_path) == 0
 
 
 def noted(log: SessionLog, *seqs: int) -> None:
@@ -172,11 +174,7 @@ def test_a_log_keeps_the_newest_recalls_alone(tmp_path: Path) -> None:
         assert [row.seq for row in other.recalls(9)] == [5]
         noted(log, last - 2)
         assert len(log.recalls(10**6)) == MOST_RECALLS, "of one place the later one is kept"
-    code = "import sqlite3, sys; print(*sqlite3.connect(sys.argv[1]).execute('SELECT COUNT(*) FROM recall'))"
-    done = subprocess.run(
-        [sys.executable, "-c", code, str(database(tmp_path))], capture_output=True, text=True, check=True
-    )
-    assert int(done.stdout.strip(" (),\n")) <= MOST_RECALLS + 1 + 65
+    assert recalls_in(tmp_path) <= MOST_RECALLS + 1 + 65
 
 
 def test_a_damaged_recall_is_found_and_a_repair_takes_it(tmp_path: Path) -> None:

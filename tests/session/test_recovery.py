@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from conversations import assistant, turns, user
+from conversations import assistant, conversation, user
 from siltstone import CompactionConfig, Prepared, Session, ThresholdCompactor, estimate_tokens
 from siltstone.engine import Compacted
 from siltstone.errors import InvalidArgumentsError
@@ -20,10 +20,6 @@ from siltstone.testing import RecordingHook, ScriptedModel
 from siltstone.tools.base import dispatch
 
 POLICY = ThresholdCompactor(CompactionConfig(max_summary_tokens=50, recent_turn_budget=2))
-
-
-def conversation(count: int = 12) -> list[dict[str, Any]]:
-    return [message for turn in turns(count) for message in turn]
 
 
 class Provider:
@@ -178,16 +174,6 @@ def test_a_focus_that_is_no_text_is_refused(tmp_path: Path, focus: object) -> No
         pytest.raises(InvalidArgumentsError, match="'focus' must be a string"),
     ):
         session.compact_tool.run({"focus": focus})
-
-
-def test_the_tool_is_defined_for_each_provider(tmp_path: Path) -> None:
-    with Session.open(tmp_path, "s", policy=POLICY) as session:
-        tool = session.compact_tool
-        assert tool.definition("openai")["function"]["name"] == "context_compact"
-        schema = tool.definition("anthropic")["input_schema"]
-        assert schema == tool.definition("mcp")["inputSchema"]
-        assert schema["required"] == []
-        assert schema["properties"]["focus"]["type"] == "string"
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from conversations import assistant, small, turns, user
+from conversations import assistant, conversation, small, user
 from siltstone import CompactionConfig, MemoryStore, Retention, Session, ThresholdCompactor
 from siltstone.engine import Compacted
 from siltstone.errors import ConfigError, InvalidEntryError
@@ -79,7 +79,7 @@ def test_a_session_applies_it_after_each_compaction_and_tells(tmp_path: Path, ki
     with SimpleMemoryStore() if kind == "simple" else MemoryStore.open(tmp_path) as store:
         told: list[Event] = []
         session = sessions(store, told, Retention(max_entries=5))
-        session.append(*(message for turn in turns(8) for message in turn))
+        session.append(*conversation(8))
         assert isinstance(session.compact(), Compacted)
         (event,) = [event for event in told if isinstance(event, MemoryExpired)]
         assert (event.session_id, event.by_age, event.by_count > 0) == ("a", 0, True)

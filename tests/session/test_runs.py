@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ import pytest
 from branching import copied
 from conversations import Raw, assistant, user
 from siltstone import Session, SimpleMemoryStore, ThresholdCompactor
-from siltstone.errors import ConfigError, HistoryConflictError
+from siltstone.errors import HistoryConflictError
 from siltstone.events import HistoryBranched, HistoryContinued
 from siltstone.memory import Store
 from siltstone.testing import RecordingHook, ScriptedModel
@@ -195,27 +196,6 @@ def test_a_list_that_shares_nothing_can_be_a_branch_or_an_error(store: Store, un
     else:
         session.observe(host)
         assert session.history() == host
-    with pytest.raises(ConfigError, match="unrelated must be one of"):
-        opened(store, unrelated="never")
-
-
-def test_complete_lists_with_a_session_for_each_request_are_followed(store: Store) -> None:
-    host = list[Raw]()
-    for number in range(5):
-        host.append(user(f"Question {number}?"))
-        assert opened(store).observe(copied(host)) == min(number + 1, 2)
-        host.append(assistant(f"Answer {number}."))
-    edited = [*host[:2], user("Question 1, in other words?")]
-    session = opened(store)
-    session.observe(copied(edited))
-    assert session.history() == edited
-
-
-def test_a_retried_request_adds_nothing(store: Store) -> None:
-    session = opened(store)
-    for host in (FIRST[:1], FIRST[:3]):
-        session.observe(copied(host))
-        assert session.observe(copied(host)) == opened(store).observe(copied(host)) == 0
 
 
 # System messages, greetings and marks: what is sent is what the host has now.
@@ -225,31 +205,36 @@ def clock(minute: int) -> Raw:
     return system(f"It is 12:{minute:02}. Be short.")
 
 
-def test_a_system_message_with_the_time_in_it_is_sent_as_it_is_now(store: Store) -> None:
-    said = list[Raw]()
-    session = opened(store)
-    for minute in range(12):
-        if minute % 5 == 4:
+BESIDE: dict[str, Callable[[int, list[Raw]], list[Raw]]] = {
+    "the time in a system message": lambda minute, said: [clock(minute), *said],
+    "a system message that moves": lambda minute, said: [
+        system("Rules."),
+        *said[:-1],
+        clock(minute),
+        said[-1],
+    ],
+    "another greeting": lambda number, said: [assistant(f"Good morning number {number}."), *said],
+}
+
+
+@pytest.mark.parametrize("what", BESIDE)
+def test_what_a_host_sends_beside_its_messages_is_sent_as_it_is_now(store: Store, what: str) -> None:
+    session, said = opened(store), list[Raw]()
+    for number in range(12):
+        if number % 5 == 4 and what != "a system message that moves":
             session = opened(store)
-        said.append(user(f"Question {minute}?"))
-        host = [clock(minute), *said]
+        said.append(user(f"Question {number}?"))
+        host = BESIDE[what](number, said)
         session.observe(copied(host))
         assert session.prepare().messages == host
         said.append(assistant("Yes."))
-    assert not session.compactions()
-    assert [raw for raw in session.log() if raw["role"] == "system"] == [clock(0)]
-    restarted = opened(store)
-    restarted.observe([clock(59), user("After a restart?")])
-    assert restarted.prepare().messages == [clock(59), *said[:-1], user("After a restart?")]
-
-
-def test_a_system_message_that_moves_with_the_newest_request_does_not_pile_up(store: Store) -> None:
-    session, said = opened(store), list[Raw]()
-    for minute in range(12):
-        host = [system("Rules."), *said, clock(minute), user(f"Question {minute}?")]
-        session.observe(copied(host))
-        assert session.prepare().messages == host
-        said += [user(f"Question {minute}?"), assistant("Yes.")]
+    if what == "the time in a system message":
+        assert [raw for raw in session.log() if raw["role"] == "system"] == [clock(0)]
+        restarted = opened(store)
+        restarted.observe([clock(59), user("After a restart?")])
+        assert restarted.prepare().messages == [clock(59), *said[:-1], user("After a restart?")]
+    if what != "a system message that moves":
+        assert not session.compactions()
 
 
 def test_a_system_message_that_comes_or_goes_is_followed(store: Store) -> None:
@@ -258,19 +243,6 @@ def test_a_system_message_that_comes_or_goes_is_followed(store: Store) -> None:
         host = [*map(system, rules), *FIRST[:3]]
         session.observe(copied(host))
         assert session.prepare().messages == host
-    assert not session.compactions()
-
-
-def test_a_greeting_that_changes_rewrites_nothing(store: Store) -> None:
-    session, said = opened(store), list[Raw]()
-    for number in range(6):
-        if number == 3:
-            session = opened(store)
-        said.append(user(f"Question {number}?"))
-        host = [assistant(f"Good morning number {number}."), *said]
-        session.observe(copied(host))
-        assert session.prepare().messages == host
-        said.append(assistant("Yes."))
     assert not session.compactions()
 
 

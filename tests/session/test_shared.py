@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from conversations import turns, user
+from conversations import conversation, user
 from siltstone import AsyncSession, CompactionConfig, Session, ThresholdCompactor
 from siltstone.engine import Compacted, Skipped
 from siltstone.errors import SessionBusyError
@@ -98,7 +98,7 @@ def test_a_second_prepare_waits_for_the_compaction_under_way(store: Store) -> No
 
     session = Session.open(None, "s", memory=store, policy=POLICY, model=model, context_window=WINDOW)
     session.prepare()  # boundary 0 never compacts
-    session.append(*(message for turn in turns(90) for message in turn))
+    session.append(*conversation(90))
     first = threading.Thread(target=lambda: answers.append(session.prepare()), daemon=True)
     first.start()
     assert writing.wait(SOON)
@@ -126,7 +126,7 @@ def test_a_wait_has_its_own_error_and_its_end(store: Store) -> None:
     session = Session.open(
         None, "s", memory=store, policy=POLICY, model=model, context_window=WINDOW, compaction_timeout=0.01
     )
-    session.append(*(message for turn in turns(8) for message in turn))
+    session.append(*conversation(8))
     first = threading.Thread(target=session.compact, daemon=True)
     first.start()
     assert writing.wait(SOON)
@@ -149,7 +149,7 @@ def test_a_model_that_asks_its_own_session_to_prepare_is_told_at_once(store: Sto
         return "A summary."
 
     session = Session.open(None, "s", memory=store, policy=POLICY, model=model, context_window=WINDOW)
-    session.append(*(message for turn in turns(8) for message in turn))
+    session.append(*conversation(8))
     assert isinstance(session.compact(), Compacted)
     assert len(told) == 1
 
@@ -185,25 +185,6 @@ async def test_equal_appends_of_two_tasks_after_a_cancelled_one_are_two(store: S
             await task
         await asyncio.gather(session.append(user("so")), session.append(user("so")))
         assert len(await session.log()) == 2
-
-
-@pytest.mark.anyio
-async def test_a_sync_model_never_holds_the_event_loop(store: Store) -> None:
-    go_on, threads = threading.Event(), set[int]()
-
-    def model(request: Any) -> str:
-        threads.add(threading.get_ident())
-        assert go_on.wait(SOON)
-        return "A summary."
-
-    async with AsyncSession.open(None, "s", memory=store, policy=POLICY, model=model) as session:
-        await session.append(*(message for turn in turns(8) for message in turn))
-        task = asyncio.create_task(session.compact())
-        while not threads:
-            await asyncio.sleep(0)
-        go_on.set()
-        assert isinstance(await task, Compacted)
-    assert threading.get_ident() not in threads
 
 
 def test_an_async_session_serves_loops_of_several_threads_at_once(store: Store) -> None:
@@ -247,7 +228,7 @@ def test_an_async_session_goes_on_in_the_next_loop_after_a_call_was_cut_off(stor
 
     async def begun() -> AsyncSession:
         session = await AsyncSession.open(None, "s", memory=store, policy=POLICY, model=model)
-        await session.append(*(message for turn in turns(8) for message in turn))
+        await session.append(*conversation(8))
         task = asyncio.create_task(session.compact())
         waiting = asyncio.create_task(session.prepare())
         while not session._core.slot.is_held or session._turn.locked():

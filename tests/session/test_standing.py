@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from conversations import assistant, small, turns, user
-from siltstone import AsyncSession, RecallConfig, Session
+from siltstone import RecallConfig, Session
 from siltstone.recall import parse_block
 from siltstone.testing import ScriptedModel
 
@@ -152,12 +152,3 @@ def test_a_list_with_the_block_that_has_been_through_json_is_no_message_of_the_l
     session.observe([*json.loads(json.dumps(answer.messages)), assistant("fine"), user("go on")])
     assert session.history()[-2:] == [assistant("fine"), user("go on")]
     assert "Standing wishes" not in json.dumps(session.log())
-
-
-@pytest.mark.anyio
-async def test_the_async_twin_lists_the_same(tmp_path: Path) -> None:
-    options = {"policy": small(), "context_window": 16_000, "model": ScriptedModel(), "recall": True}
-    async with AsyncSession.open(tmp_path, "s", **options) as one:
-        await one.append(user(RULE), assistant("ok"))
-        await one.prepare()
-        assert [fact.content for fact in await one.standing()] == ["Never push to main"]

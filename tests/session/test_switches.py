@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from conversations import assistant, exchange, play, turns, user
+from conversations import assistant, conversation, exchange, play, user
 from siltstone import (
     AsyncSession,
     CompactionConfig,
@@ -29,14 +29,10 @@ from siltstone.testing import ScriptedModel
 POLICY = ThresholdCompactor(CompactionConfig(auto_compact_threshold=600, max_summary_tokens=50))
 
 
-def conversation() -> list[dict[str, object]]:
-    return [message for turn in turns(10) for message in turn]
-
-
 def test_compaction_alone_compacts_and_indexes_nothing(tmp_path: Path) -> None:
     with Session.open(tmp_path, "s", policy=POLICY, model=ScriptedModel(), memory=False) as session:
-        assert any(isinstance(p.compaction, Compacted) for p in play(session, conversation()))
-        assert session.log() == conversation()
+        assert any(isinstance(p.compaction, Compacted) for p in play(session, conversation(10)))
+        assert session.log() == conversation(10)
         with pytest.raises(ConfigError, match="memory=False"):
             session.search("topic0")
         with pytest.raises(ConfigError, match="memory=False"):
@@ -47,9 +43,9 @@ def test_compaction_alone_compacts_and_indexes_nothing(tmp_path: Path) -> None:
 
 def test_memory_alone_keeps_the_whole_history(tmp_path: Path) -> None:
     with Session.open(tmp_path, "s", policy=None, context_window=100) as session:
-        prepared = play(session, conversation())
+        prepared = play(session, conversation(10))
         assert all(p.compaction is None for p in prepared)
-        assert session.history() == conversation()
+        assert session.history() == conversation(10)
         assert isinstance(session.compact(), Skipped)
         (hit, *_) = session.search("topic0")
         assert hit.in_context
@@ -64,7 +60,7 @@ def test_recall_that_is_off_switches_nothing_else_on(tmp_path: Path, asked: bool
     model = ScriptedModel()
     with Session.open(tmp_path, "s", policy=POLICY, model=model, **options) as session:
         statement = user("Remember that the API is running on port 3000. " + "pad " * 30)
-        prepared = play(session, [statement, assistant("Done."), *conversation()])
+        prepared = play(session, [statement, assistant("Done."), *conversation(10)])
         assert any(isinstance(p.compaction, Compacted) for p in prepared)
         assert all(p.recalled == "" for p in prepared)
         assert len(session.facts()) == asked
@@ -73,7 +69,7 @@ def test_recall_that_is_off_switches_nothing_else_on(tmp_path: Path, asked: bool
 
 def test_another_policy_for_one_boundary(tmp_path: Path) -> None:
     with Session.open(tmp_path, "s", policy=POLICY, model=ScriptedModel()) as session:
-        play(session, conversation()[:4])
+        play(session, conversation(10)[:4])
         session.append(user("word " * 2000))
         assert session.prepare(policy=None).compaction is None
         assert isinstance(session.prepare().compaction, Compacted)
@@ -84,7 +80,7 @@ def test_another_policy_for_one_boundary(tmp_path: Path) -> None:
 
 def test_a_policy_without_a_model_needs_none(tmp_path: Path) -> None:
     with Session.open(tmp_path, "s", policy=Emergency(), context_window=600) as session:
-        prepared = play(session, conversation())
+        prepared = play(session, conversation(10))
         assert all(p.tokens <= 600 for p in prepared)
         assert any(isinstance(p.compaction, Compacted) for p in prepared)
 
@@ -105,6 +101,26 @@ def test_a_policy_without_a_model_needs_none(tmp_path: Path) -> None:
         ({"memory": "agent-data"}, "a store such as MemoryStore.open(path), got 'agent-data'"),
         ({"namespace": 42}, "namespace must be a text, got 42: a name of your own, such as '42'"),
         ({"retention": 30}, "such as Retention(max_entries=999), got 30"),
+        *(({"answer_budget": each}, "answer_budget, what a tool answers") for each in (0, 99, True, "600")),
+        *(({"time_zone": each}, "time_zone must be a tzinfo") for each in ("Middle/Earth", "", 5, "../x")),
+        ({"archive": 5}, "archive must be a folder"),
+        ({"archive": Path("folder"), "memory": False}, "archive needs memory=True"),
+        ({"knowledge": True, "memory": False}, "knowledge needs memory"),
+        ({"knowledge": "yes"}, "knowledge must be True, False or a KnowledgeConfig"),
+        ({"allow_forget": "yes"}, "allow_forget must be True or False"),
+        ({"redaction": "yes"}, "redaction must be True, False, a RedactionConfig or a Redactor"),
+        ({"unrelated": "never"}, "unrelated must be one of"),
+        ({"reserved_tokens": -1}, "reserved_tokens must be an integer >= 0, got -1"),
+        ({"reserved_tokens": True}, "reserved_tokens must be an integer >= 0, got True"),
+        ({"reserved_tokens": 99, "context_window": 99}, "reserved_tokens must be < the window of 99, got 99"),
+        (
+            {"reserved_tokens": 700, "policy": POLICY},
+            "threshold of 600 tokens must be > reserved_tokens, got 700",
+        ),
+        (
+            {"reserved_tokens": 90_000, "context_window": 100_000, "policy": ThresholdCompactor()},
+            "the threshold of 90000 tokens of a window of 100000 must be > reserved_tokens, got 90000",
+        ),
     ],
 )
 def test_a_switch_that_cannot_be_is_refused_by_name(
@@ -164,6 +180,9 @@ def test_a_path_that_is_no_directory_is_refused_and_makes_none(
         (lambda path: opened(path).search(5), InvalidEntryError, "a query must be a text, got 5"),
         (lambda path: opened(path).search("x", since="May"), InvalidEntryError, "a datetime, or seconds"),
         (lambda path: opened(path).facts(5), ConfigError, "query must be a text or None, got 5"),
+        (lambda path: opened(path).facts(limit=-1), ConfigError, "limit must be"),
+        (lambda path: opened(path).observe([], on_conflict="merge"), ConfigError, "or 'raise', got 'merge'"),
+        (lambda path: opened(path).log("5"), ConfigError, "start must be the number of a message"),
         (lambda path: opened(path).recover("too long"), ConfigError, "the exception that the provider's"),
     ],
 )
@@ -183,7 +202,7 @@ def test_instructions_and_usage_are_there(tmp_path: Path) -> None:
     with Session.open(tmp_path, "s", policy=POLICY, model=ScriptedModel()) as session:
         assert "memory_search" in session.memory_instructions
         assert session.usage.output_tokens == 0
-        play(session, conversation())
+        play(session, conversation(10))
         assert session.usage.output_tokens > 0
         assert session.usage.input_tokens > session.usage.output_tokens
 

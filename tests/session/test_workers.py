@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from conversations import assistant, turns, user
+from conversations import conversation, user
 from siltstone import CompactionConfig, Entry, Session, ThresholdCompactor
 from siltstone.archive.records import Record
 from siltstone.engine import Compacted
@@ -26,10 +26,6 @@ def worker(store: Store, **options: Any) -> Session:
     return Session.open(None, "s", memory=store, **given)
 
 
-def said(count: int) -> list[dict[str, Any]]:
-    return [message for turn in turns(count) for message in turn]
-
-
 def test_every_reading_call_follows_what_another_worker_appended(store: Store) -> None:
     one, other = worker(store), worker(store)
     one.append(user("from one"))
@@ -41,7 +37,7 @@ def test_every_reading_call_follows_what_another_worker_appended(store: Store) -
 
 def test_every_reading_call_follows_another_workers_compaction_and_undo(store: Store) -> None:
     one, other = worker(store), worker(store)
-    one.append(*said(6))
+    one.append(*conversation(6))
     assert len(other.history()) == 24
     assert isinstance(one.compact(), Compacted)
     assert other.history() == one.history()
@@ -68,35 +64,6 @@ def test_an_append_onto_what_has_grown_is_a_conflict_and_reload_goes_on(store: S
     assert one.history() == [user("from one"), user("from the other")]
 
 
-def test_an_append_after_another_workers_compaction_follows_it(store: Store) -> None:
-    one, other = worker(store), worker(store)
-    one.append(*said(6))
-    other.reload()
-    assert isinstance(one.compact(), Compacted)
-    mine = user("and now?")
-    assert other.append(mine) == range(24, 25)
-    assert other.prepare().messages[-1] is mine
-    assert one.history() == other.history()
-    one.undo_compaction()
-    other.append(user("still here"))
-    assert one.history() == other.history()
-    assert len(one.history()) == 26
-
-
-def test_no_turn_of_a_second_worker_ends_in_an_overflow(store: Store) -> None:
-    one = worker(store, context_window=900)
-    one.append(*said(4))
-    other = worker(store, context_window=900)
-    assert isinstance(one.compact(), Compacted)
-    for number in range(30):
-        other.append(user(f"next {number} " + "word " * 40))
-        assert other.prepare().tokens <= 900
-        other.append(assistant("fine"))
-    assert one.history() == other.history()
-    with worker(store) as anew:
-        assert anew.history() == one.history()
-
-
 def test_a_compaction_that_lost_the_race_reads_the_session_anew_and_tries_once_more(store: Store) -> None:
     hook, asked = RecordingHook(), []
 
@@ -104,11 +71,11 @@ def test_a_compaction_that_lost_the_race_reads_the_session_anew_and_tries_once_m
         asked.append(request)
         if len(asked) == 1:
             assert isinstance(one.compact(), Compacted)
-            one.append(*said(4))
+            one.append(*conversation(4))
         return "What was said."
 
     one = worker(store)
-    one.append(*said(6))
+    one.append(*conversation(6))
     other = worker(store, model=model, hooks=[hook])
     outcome = other.compact()
     assert isinstance(outcome, Compacted)
@@ -123,22 +90,9 @@ def test_a_compaction_that_lost_the_race_reads_the_session_anew_and_tries_once_m
     assert set(range(16)) <= covered
 
 
-def test_messages_that_another_worker_appends_while_a_summary_is_written_follow_it(store: Store) -> None:
-    def model(request: Any) -> str:
-        one.append(user("meanwhile"))
-        return "What was said."
-
-    one = worker(store)
-    one.append(*said(6))
-    other = worker(store, model=model)
-    assert isinstance(other.compact(), Compacted)
-    assert other.history()[-1] == user("meanwhile")
-    assert one.history() == other.history()
-
-
 def test_a_list_that_lacks_what_another_worker_appended_is_a_conflict(store: Store) -> None:
     one, other = worker(store), worker(store)
-    mine = said(2)
+    mine = conversation(2)
     other.observe(mine)
     one.reload()
     one.append(user("from one"))
@@ -152,7 +106,7 @@ def test_a_list_that_lacks_what_another_worker_appended_is_a_conflict(store: Sto
 
 def test_what_another_worker_compacted_cannot_be_pinned(store: Store) -> None:
     one = worker(store)
-    one.append(*said(6))
+    one.append(*conversation(6))
     other = worker(store)
     assert isinstance(one.compact(), Compacted)
     with pytest.raises(StoreConflictError, match="has left the view"):
@@ -165,7 +119,7 @@ def test_what_another_worker_compacted_cannot_be_pinned(store: Store) -> None:
 
 def test_pins_and_counts_of_another_worker_are_not_overwritten(store: Store) -> None:
     one = worker(store)
-    one.append(*said(2))
+    one.append(*conversation(2))
     other = worker(store)
     one.pin(1)
     other.append(user("on"))
@@ -177,11 +131,11 @@ def test_pins_and_counts_of_another_worker_are_not_overwritten(store: Store) -> 
 
 def test_model_calls_of_two_workers_are_summed(store: Store) -> None:
     one = worker(store)
-    one.append(*said(6))
+    one.append(*conversation(6))
     other = worker(store)
     one.compact()
     spent = one.usage.input_tokens
-    other.append(*said(6))
+    other.append(*conversation(6))
     other.compact()
     assert other.usage.input_tokens > spent
     assert one.prepare() is not None
@@ -192,7 +146,7 @@ def test_model_calls_of_two_workers_are_summed(store: Store) -> None:
 
 def test_of_two_copies_to_one_id_the_second_is_refused_and_the_first_is_whole(store: Store) -> None:
     with worker(store) as session:
-        session.append(*said(6))
+        session.append(*conversation(6))
         session.compact()
         log, view = session.log(), session.history()
 
@@ -215,7 +169,7 @@ def test_of_two_copies_to_one_id_the_second_is_refused_and_the_first_is_whole(st
 def test_a_fork_that_would_lack_a_record_is_refused_and_leaves_nothing(store: Store) -> None:
     """A fact of another program, whose body is no object: a copy without it would not be a fork."""
     with worker(store) as session:
-        session.append(*said(2))
+        session.append(*conversation(2))
         assert isinstance(store, FactRows)
         store.put_facts("s", [(None, "odd", "fact", "3")])
         with pytest.raises(StoreCorruptError, match="a record 'known' of session 's' cannot be copied"):
@@ -239,7 +193,7 @@ def test_a_fork_that_comes_too_late_deletes_nothing(store: Store, monkeypatch: p
         return found
 
     with worker(store) as session:
-        session.append(*said(2))
+        session.append(*conversation(2))
         monkeypatch.setattr(type(store), "stats", overtaken)
         with pytest.raises(ConfigError, match="has messages of session 'x' already"):
             session.fork("x")
@@ -265,7 +219,7 @@ def test_a_fork_that_breaks_off_deletes_nothing_of_another_worker(
                 raise OSError("the file ends")
 
     with worker(store) as session:
-        session.append(*said(2))
+        session.append(*conversation(2))
     with pytest.raises(OSError, match="the file ends"):
         write_session(store, "x", broken())
     assert store.open_log("x").state().next_seq == 0
@@ -273,7 +227,7 @@ def test_a_fork_that_breaks_off_deletes_nothing_of_another_worker(
     with pytest.raises(OSError, match="the file ends"):
         write_session(store, "x", broken())
     with Session.open(None, "x", memory=store, policy=None) as other:
-        assert other.log() == [*said(2), user("from another worker")]
+        assert other.log() == [*conversation(2), user("from another worker")]
 
 
 def test_a_fork_that_breaks_off_deletes_no_entries_of_another_worker(store: Store) -> None:
@@ -284,11 +238,11 @@ def test_a_fork_that_breaks_off_deletes_no_entries_of_another_worker(store: Stor
         raise OSError("the file ends")
 
     with worker(store) as session:
-        session.append(*said(2))
+        session.append(*conversation(2))
     with pytest.raises(OSError, match="the file ends"):
         write_session(store, "x", broken())
     assert [each.content for each in store.entries("x").entries] == ["from another worker"]
-    assert store.open_log("x").state().next_seq == len(said(2))
+    assert store.open_log("x").state().next_seq == len(conversation(2))
 
 
 def test_an_undo_of_a_named_compaction_undoes_no_other(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -296,7 +250,7 @@ def test_an_undo_of_a_named_compaction_undoes_no_other(store: Store, monkeypatch
     from siltstone.session import committing
 
     one = worker(store)
-    one.append(*said(6))
+    one.append(*conversation(6))
     first = one.compact().compaction_id
     assert first is not None
     look = committing.step_back
@@ -305,7 +259,7 @@ def test_an_undo_of_a_named_compaction_undoes_no_other(store: Store, monkeypatch
         found = look(*given)
         monkeypatch.undo()
         with worker(store) as other:
-            other.append(*said(6))
+            other.append(*conversation(6))
             other.compact()
         return found
 
