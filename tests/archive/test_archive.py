@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import struct
 from array import array
 from collections.abc import Iterator
 from pathlib import Path
@@ -149,14 +148,6 @@ def test_oc_41_facts_come_back_from_their_file(tmp_path: Path) -> None:
     gone = Fact("d", "issue", "z", "", 7, deleted_at=8)
     assert write_knowledge(tmp_path / "knowledge.jsonl", [*kept, gone]) == 2
     assert read_knowledge(tmp_path / "knowledge.jsonl") == (kept, 0)
-
-
-def test_oc_29_vmem_is_byte_exact(tmp_path: Path) -> None:
-    path = tmp_path / "vectors.bin"
-    write_vectors(path, {"é": [1.0, -0.5]}, 2)
-    assert path.read_bytes() == b"VMEM" + struct.pack("<IIIH2s2f", 1, 2, 1, 2, "é".encode(), 1.0, -0.5)
-    write_vectors(path, {}, 384)
-    assert path.read_bytes() == b"VMEM" + struct.pack("<III", 1, 384, 0)
 
 
 @given(

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
+from shapes import blocks
 from siltstone.errors import InvalidMessageError
 from siltstone.messages import Message, Part, canonical_bytes, canonical_digest, decode, encode, read_message
 from strategies import histories
@@ -24,6 +25,10 @@ def shuffled(value: Any, order: random.Random) -> Any:
         order.shuffle(keys)
         return {key: shuffled(value[key], order) for key in keys}
     return [shuffled(each, order) for each in value] if isinstance(value, list) else value
+
+
+def called(arguments: dict[str, Any]) -> dict[str, Any]:
+    return blocks("assistant", {"type": "tool_use", "id": "t", "name": "f", "input": arguments})
 
 
 class Dumped:
@@ -69,22 +74,10 @@ def _bare(value: Any) -> Any:
     ("one", "other"),
     [
         (
-            {"role": "user", "content": [{"type": "text", "text": "a"}]},
-            {
-                "content": [{"text": "a", "type": "text", "cache_control": {"type": "ephemeral"}}],
-                "role": "user",
-            },
+            blocks("user", {"type": "text", "text": "a"}),
+            blocks("user", {"text": "a", "type": "text", "cache_control": {"type": "ephemeral"}}),
         ),
-        (
-            {
-                "role": "assistant",
-                "content": [{"type": "tool_use", "id": "t", "name": "f", "input": {"n": 1}}],
-            },
-            {
-                "role": "assistant",
-                "content": [{"type": "tool_use", "id": "t", "name": "f", "input": {"n": 1.0}}],
-            },
-        ),
+        (called({"n": 1}), called({"n": 1.0})),
         (
             {"type": "function_call", "call_id": "c", "name": "f", "arguments": "{}", "id": None},
             {"arguments": "{}", "name": "f", "call_id": "c", "type": "function_call"},
@@ -110,11 +103,7 @@ def test_a_message_that_differs_is_another(other: dict[str, Any]) -> None:
 
 
 def test_a_mark_of_the_cache_inside_of_arguments_is_what_was_said() -> None:
-    def call(arguments: dict[str, Any]) -> dict[str, Any]:
-        block = {"type": "tool_use", "id": "t", "name": "f", "input": arguments}
-        return {"role": "assistant", "content": [block]}
-
-    assert canonical_bytes(call({"cache_control": "on"})) != canonical_bytes(call({}))
+    assert canonical_bytes(called({"cache_control": "on"})) != canonical_bytes(called({}))
 
 
 def test_a_digest_is_the_same_in_every_process_and_of_one_length() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from shapes import ask, call, result, say
+from shapes import ask, blocks, call, result, say, thought
 from siltstone.messages import SummaryMessage, indexable_text, read_history, read_message
 from strategies import PIXEL, histories
 
@@ -16,38 +16,27 @@ def text_of(raw: Any, **options: Any) -> str:
     return indexable_text(read_message(raw, 0), **options)
 
 
-def test_text_of_both_sides_is_indexed() -> None:
-    assert text_of(ask("where is it?")) == "where is it?"
-    assert text_of(say("here")) == "here"
+IMAGE = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PIXEL}}
 
 
-def test_calls_are_indexed_with_name_and_arguments_and_results_with_their_text() -> None:
-    assert text_of(call("a", text="I look")) == "I look\nls {}"
-    assert text_of(result("a", "a.txt\nb.txt")) == "a.txt\nb.txt"
-    assert text_of({"role": "function", "name": "ls", "content": "a.txt"}) == "ls a.txt"
-
-
-def test_without_tools_only_what_was_said_is_indexed() -> None:
-    assert text_of(call("a", text="I look"), index_tools=False) == "I look"
-    assert text_of(result("a"), index_tools=False) == ""
-
-
-def test_reasoning_and_media_are_not_indexed() -> None:
-    raw = {
-        "role": "user",
-        "content": [
-            {"type": "text", "text": "look"},
-            {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PIXEL}},
-        ],
-    }
-    assert text_of(raw) == "look"
-    thinking = {"type": "thinking", "thinking": "hm", "signature": ""}
-    assert text_of({"role": "assistant", "content": [thinking]}) == ""
-
-
-@pytest.mark.parametrize("role", ["system", "developer"])
-def test_rules_are_not_indexed(role: str) -> None:
-    assert text_of({"role": role, "content": "be brief"}) == ""
+@pytest.mark.parametrize(
+    ("raw", "indexed", "without_tools"),
+    [
+        (ask("where is it?"), "where is it?", "where is it?"),
+        (say("here"), "here", "here"),
+        (call("a", text="I look"), "I look\nls {}", "I look"),
+        (result("a", "a.txt\nb.txt"), "a.txt\nb.txt", ""),
+        ({"role": "function", "name": "ls", "content": "a.txt"}, "ls a.txt", ""),
+        (blocks("user", {"type": "text", "text": "look"}, IMAGE), "look", "look"),
+        (thought(), "", ""),
+        ({"role": "user", "content": ["", "a", "", "b"]}, "a\nb", "a\nb"),
+        ({"role": "system", "content": "be brief"}, "", ""),
+        ({"role": "developer", "content": "be brief"}, "", ""),
+    ],
+)
+def test_what_was_said_called_and_answered_is_indexed(raw: Any, indexed: str, without_tools: str) -> None:
+    assert text_of(raw) == indexed
+    assert text_of(raw, index_tools=False) == without_tools
 
 
 def test_a_summary_is_not_indexed() -> None:
@@ -58,10 +47,6 @@ def test_a_summary_is_not_indexed() -> None:
 @pytest.mark.parametrize("provenance", ["injected_context", "recalled_context", "placeholder", "repaired"])
 def test_only_originals_are_indexed(provenance: Any) -> None:
     assert indexable_text(read_message(ask("x"), 0, provenance=provenance)) == ""
-
-
-def test_empty_pieces_add_no_lines() -> None:
-    assert text_of({"role": "user", "content": ["", "a", "", "b"]}) == "a\nb"
 
 
 @given(raws=histories())

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
+from shapes import thought
 from siltstone.messages import (
     FORGOTTEN,
     Identifier,
@@ -50,6 +51,22 @@ def answer(text: str) -> dict[str, Any]:
     return {"content": [{"type": "output_text", "text": text, "annotations": []}]}
 
 
+def text(said: str) -> dict[str, Any]:
+    return {"type": "text", "text": said}
+
+
+def used(*said: str) -> dict[str, Any]:
+    return {"type": "tool_use", "id": "t1", "name": "run", "input": {"x": said[0]} if said else {}}
+
+
+def old_call(arguments: str) -> dict[str, Any]:
+    return {"function_call": {"name": "f", "arguments": arguments}}
+
+
+IMAGE = {"type": "image", "source": {"type": "base64", "data": SAID}}
+RESULT = {"type": "tool_result", "tool_use_id": "t1"}
+
+
 #: What stays of an item, what it said, and what stands there instead.
 ITEMS: list[tuple[dict[str, Any], dict[str, Any], dict[str, Any]]] = [
     (
@@ -79,6 +96,23 @@ ITEMS: list[tuple[dict[str, Any], dict[str, Any], dict[str, Any]]] = [
     (MCP, {"arguments": SAID, "output": SAID, "error": None}, {"arguments": "{}", "output": FORGOTTEN}),
     (APPROVED, {"reason": SAID}, {}),
     ({"type": "reasoning", "id": "rs_1"}, THOUGHT, {"summary": []}),
+    ({"role": "user"}, {"content": SAID}, {"content": FORGOTTEN}),
+    (
+        {"role": "user"},
+        {"content": [RESULT | {"content": SAID}]},
+        {"content": [RESULT | {"content": FORGOTTEN}]},
+    ),
+    ({"role": "assistant"}, {"refusal": SAID}, {"content": FORGOTTEN}),
+    ({"role": "assistant", "content": None}, old_call(SAID), old_call("{}")),
+    (
+        {"role": "assistant"},
+        {
+            "name": "Ann",
+            "extra": {"a": SAID},
+            "content": [thought()["content"][0], text(SAID), used(SAID), IMAGE],
+        },
+        {"content": [text(FORGOTTEN), used()]},
+    ),
     ({"type": "item_of_tomorrow", "id": "x", "call_id": "c"}, {"status": SAID, "extra": {"said": SAID}}, {}),
 ]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -112,15 +111,6 @@ def test_where_requests_are_too_many_the_first_and_the_newest_stay():
     assert "Request number 399 " in text
 
 
-def test_no_line_comes_twice():
-    raws = [user("Watch the log.")]
-    for number in range(50):
-        raws += exchange(f"c{number}", "WARNING: disk /dev/sda1 is at 91 %\nok\nERROR: retry 3 of 5 failed")
-    text = summary(raws)
-    assert text.count("WARNING: disk /dev/sda1 is at 91 %") == 1
-    assert text.count("retry 3 of 5 failed") == 1
-
-
 def test_an_earlier_summary_leaves_a_quarter_of_the_room_to_what_is_new():
     """Every line is of words of its own, and there is room for a few of them."""
     lines = [" ".join(f"{kind}{n}x{at}" for at in range(6)) for kind in ("old", "new") for n in range(60)]
@@ -165,17 +155,6 @@ def test_it_reads_chinese_japanese_and_korean():
     assert "我们决定使用PostgreSQL 14" in text
     assert "エラー: tariff_id" in text
     assert "11월 3일 오전 4시" in text
-
-
-def test_it_reads_code():
-    code = "\n".join(f"def helper_{n}(value):\n    return value + {n}" for n in range(60))
-    raws = [
-        user("Why does it fail?"),
-        *exchange(
-            "a", code + "\nTraceback (most recent call last):\nZeroDivisionError: division by zero\n" + code
-        ),
-    ]
-    assert "ZeroDivisionError: division by zero" in summary(raws, 120)
 
 
 def test_facts_of_the_first_compaction_survive_four_more():
@@ -239,17 +218,6 @@ def test_it_only_quotes():
         assert text.startswith("Tool call: ") or text in spoken
 
 
-def test_usage_is_what_was_read_and_written():
-    asked = request(work(FACTS))
-    completion = ExtractiveModel()(asked)
-    assert completion.usage is not None
-    assert completion.usage.model == "extractive"
-    assert completion.usage.input_tokens == sum(
-        estimate_tokens(m["content"], "blocks") for m in asked.messages
-    )
-    assert completion.usage.purpose == "summary"
-
-
 @pytest.mark.parametrize(
     "line_end", ["\r", "\v", "\f", "\x1c", "\x1d", "\x1e", "\x85", "\u2028", "\u2029"], ids=ascii
 )
@@ -274,26 +242,6 @@ def test_nothing_to_read_is_said():
 def test_an_unknown_rule_is_refused():
     with pytest.raises(ConfigError):
         ExtractiveModel("words")
-
-
-def test_half_a_megabyte_takes_no_more_than_a_few_times_a_tenth_of_it():
-    """Near-linear: ten times the text may take twenty times the time, on a busy machine too."""
-    small, large = request(work(FACTS, 35)), request(work(FACTS, 350))
-    assert len(large.messages[0]["content"]) > 500_000
-    small.messages[0]
-    seconds = []
-    for asked in (small, large):
-        started = time.process_time()
-        ExtractiveModel()(asked)
-        seconds.append(time.process_time() - started)
-    assert seconds[1] < 20 * seconds[0] + 0.5
-
-
-def test_one_line_of_half_a_megabyte_is_read_too():
-    started = time.process_time()
-    text = summary([user("Read."), *exchange("a", json.dumps(list(range(100_000))))])
-    assert time.process_time() - started < 10
-    assert text.startswith("Lines selected")
 
 
 def sessions(data_dir: Path) -> list[list[Any]]:

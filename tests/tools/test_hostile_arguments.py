@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from conversations import turns
+from conversations import conversation
 from siltstone import CompactionConfig, Session, SimpleMemoryStore, ThresholdCompactor, TieredCompactor
 from siltstone.systems.spacebot.config import TieredConfig
 from siltstone.tools.base import dispatch
@@ -32,7 +32,7 @@ def session() -> Session:
     session = Session.open(
         None, "s", memory=SimpleMemoryStore(), policy=policies[0], context_window=4_000, allow_forget=True
     )
-    session.append(*(message for turn in turns(6) for message in turn))
+    session.append(*conversation(6))
     session.prepare(policy=policies[1])
     return session
 

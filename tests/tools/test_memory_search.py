@@ -335,9 +335,3 @@ def test_what_was_saved_is_found_in_its_time_alone(tmp_path: Path) -> None:
         call = session.memory_search.call
         assert "heron" in call({"query": "build server", "since": "2 hours ago"})
         assert call({"query": "build server", "until": "yesterday"}) == "[]"
-
-
-@pytest.mark.parametrize("zone", ["Middle/Earth", "", 5, "../../etc/passwd"])
-def test_a_zone_that_is_none_is_refused_by_name(tmp_path: Path, zone: Any) -> None:
-    with pytest.raises(ConfigError, match="time_zone must be a tzinfo"):
-        Session.open(tmp_path / "zone", "s", time_zone=zone)
