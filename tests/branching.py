@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from conversations import Raw, turns
 from siltstone import CompactionConfig, Session, ThresholdCompactor
 from siltstone.memory import Store
 from siltstone.session.state import numbers
@@ -20,10 +19,6 @@ def opened(store: Store, **options: Any) -> Session:
     """A session whose summaries all differ."""
     model = ScriptedModel([f"Summary number {n}." for n in range(100)])
     return Session.open(None, "s", memory=store, **{"policy": POLICY, "model": model, **options})
-
-
-def conversation(count: int = 8) -> list[Raw]:
-    return [message for turn in turns(count) for message in turn]
 
 
 def copied(raws: list[Any]) -> list[Any]:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from siltstone.memory import Entry, ForgetReport, SearchHit
-from siltstone.stores import MemoryStore
+from siltstone.stores import MemoryStore, transfer
 from summary_log import NewCompaction, NewMessage, summary_log
 
 #: Ids that look alike, or that mean something to file systems and databases.
@@ -124,3 +124,9 @@ def whole(path: Path) -> None:
         store.delete_session("c")
         store.search("a", "silt")
         assert store.check() == []
+
+
+def figures(store: Any) -> dict[str, Any]:
+    """How much each session has of each kind of row, and a checksum of it that knows no ids."""
+    names = [info.session_id for info in store.sessions(limit=100).sessions]
+    return {name: transfer._figures(store, name) for name in names}

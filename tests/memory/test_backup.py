@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import random
 import shutil
 import signal
@@ -12,79 +11,31 @@ import threading
 import time
 from collections import Counter
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from siltstone.errors import StoreClosedError, StoreCorruptError, StoreOpenError
-from siltstone.memory import Entry, Store
+from siltstone.memory import Entry
 from siltstone.stores import MemoryStore
-from storing import contents, database, entries, fill, message, sql, whole
-from summary_log import NewCompaction, NewMessage, summary_log
-
-
-def write(store: Store) -> None:
-    """Two sessions with logs, compactions, an undone one and something forgotten; and a dropped one."""
-    for name in ("a", "b\x00\U0001f600"):
-        log = summary_log(store, name)
-        raws = [json.dumps({"role": "user", "content": f"{name} said {n}: silt"}) for n in range(9)]
-        rows = [NewMessage(raw, "user", "any", "original", 7, 1_000 + n) for n, raw in enumerate(raws)]
-        log.append(rows, expected_next=0, clock='{"session_boundary_index": 3}')
-        head = None
-        for end in (3, 5, 7):
-            row = NewCompaction(
-                "threshold", "input_tokens", 1, False, f"what was said up to {end}", ((0, end),),
-                (None, (end, 9)), 9, "m", "[]", 90, 30, 9, 10 - end, 2_000 + end,
-            )  # fmt: skip
-            brought = [Entry(f"silt {end}", (end - 1, end), created_at=end)]
-            head = log.commit(row, brought, expected_head=head, clock="").compaction_id
-        log.undo(expected_head=head or 0, clock="")
-        store.index(name, [Entry("a note on the river", name="Ann", kind="note", created_at=5.5)])
-    store.forget(session_id="a", start=1, end=2)
-    store.index("c", [Entry("gone", created_at=1.0)])
-    store.delete_session("c")
-
-
-def read(path: Path) -> dict[str, Any]:
-    """Everything that the store at *path* tells, as JSON would have it."""
-    with MemoryStore.open(path) as store:
-        told: dict[str, Any] = {"findings": [finding.code for finding in store.check()]}
-        for name in ("a", "b\x00\U0001f600", "c"):
-            log = summary_log(store, name)
-            state = log.state()
-            told[name] = {
-                "next": state.next_seq,
-                "dropped": state.dropped,
-                "clock": state.clock,
-                "head": state.head and state.head.compaction_id,
-                "messages": [[row.seq, row.raw, row.provenance, row.tokens] for row in log.read(0, 99)],
-                "compactions": [
-                    [row.compaction_id, row.parent, row.compaction.summary, row.redacted]
-                    for row in log.compactions()
-                ],
-                "entries": [
-                    [entry.entry_id, entry.content, *entry.source_range, entry.name, entry.kind]
-                    for entry in store.entries(name).entries
-                ],
-                "hits": sorted(hit.entry_id for hit in store.search(name, "silt river", limit=99)),
-            }
-        return json.loads(json.dumps(told))  # type: ignore[no-any-return]
+from storing import contents, database, entries, figures, fill, message, sql, whole
+from summary_log import summary_log
 
 
 def test_a_copy_tells_what_the_store_told(tmp_path: Path) -> None:
+    whole(tmp_path / "one")
     with MemoryStore.open(tmp_path / "one") as store:
-        write(store)
+        store.forget(session_id="a", start=1, end=2)
+        store.index("a", [Entry("a note on the river", name="Ann", kind="note", created_at=5.5)])
+        told, hits = figures(store), store.search("a", "silt river", limit=99)
         store.backup(tmp_path / "two" / "deep")
-        write_more = store.index("a", entries("after the copy"))
-        assert write_more.indexed == 1
-    told = read(tmp_path / "two" / "deep")
-    assert told["findings"] == []
-    with MemoryStore.open(tmp_path / "again") as store:
-        write(store)
-    assert told == read(tmp_path / "again")
+        assert store.index("a", entries("after the copy")).indexed == 1
     with MemoryStore.open(tmp_path / "two" / "deep") as copy:
-        ids = copy.index("a", entries("mud of the copy")).entry_ids
-        assert all(each is not None for each in ids)
+        assert figures(copy) == told
+        assert [hit.entry_id for hit in copy.search("a", "silt river", limit=99)] == [
+            hit.entry_id for hit in hits
+        ]
+        assert summary_log(copy, "c").state().dropped
+        assert all(each is not None for each in copy.index("a", entries("mud of the copy")).entry_ids)
         assert copy.check() == []
 
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from siltstone.errors import ConfigError, StoreError, StoreOpenError
-from siltstone.memory import Entry
+from embedders import Counting
+from siltstone.errors import ConfigError, StoreOpenError
 from siltstone.stores import MemoryStore
 from storing import database, elsewhere, entries, sql
 
@@ -129,59 +129,39 @@ def test_a_relative_path_is_of_the_directory_it_was_opened_in(
     assert everything(tmp_path / "elsewhere") == {}
 
 
-@pytest.mark.parametrize("wrong", ["densest", "", 3, ["lexical"]])
-def test_an_unknown_ranker_makes_no_store(tmp_path: Path, wrong: Any) -> None:
-    with pytest.raises(ConfigError, match="ranker must be"):
-        MemoryStore.open(tmp_path, wrong)
-    assert everything(tmp_path) == {}
-
-
-def test_an_unknown_hash_rule_makes_no_store(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="hash_rule must be 'xxh3' or 'poly31'"):
-        MemoryStore.open(tmp_path, hash_rule="md5")  # type: ignore[arg-type]
-    assert everything(tmp_path) == {}
-
-
-INJECTIONS = ["'; DROP TABLE entry; --", '" OR 1=1 --', "%", "_", "\\", "?1", ":name", "a\x00'; --", "/*"]
-
-
-@pytest.mark.parametrize("text", INJECTIONS)
-def test_no_text_is_ever_sql(tmp_path: Path, text: str) -> None:
-    with MemoryStore.open(tmp_path) as store:
-        store.index("b", entries("silt"))
-        store.index(text, [Entry(f"silt {text}", role=text, name=text, kind=text)])
-        (hit,) = store.search(text, f"silt {text}")
-        stored = store.get(hit.entry_id)
-        assert (stored.content, stored.role, stored.name, stored.kind, stored.session_id) == (
-            f"silt {text}", text, text, text, text,
-        )  # fmt: skip
-        assert store.delete_session(text) == 1
-        assert store.stats().entries == 1
-
-
 @pytest.mark.parametrize(
-    "call",
+    ("options", "error", "words"),
     [
-        lambda store: store.index(3, []),
-        lambda store: store.index("a", [Entry(3)]),  # type: ignore[arg-type]
-        lambda store: store.index("a", [Entry("silt", created_at="now")]),  # type: ignore[arg-type]
-        lambda store: store.index("a", [Entry("silt", ("x", "y"))]),  # type: ignore[arg-type]
-        lambda store: store.index("a", ["silt"]),
-        lambda store: store.search("a", b"silt"),
-        lambda store: store.search("a", "silt", limit="five"),
-        lambda store: store.search("a", "silt", min_score="high"),
-        lambda store: store.search("a", "silt", ranker=3),
-        lambda store: store.get("one"),
-        lambda store: store.entries("a", limit=None),
-        lambda store: store.delete_session(None),
+        *(({"ranker": wrong}, ConfigError, "ranker must be") for wrong in ("densest", "", 3, ["lexical"])),
+        *(
+            ({"ranker": each}, ConfigError, f"ranker '{each}' needs an embedder")
+            for each in ("dense", "fused")
+        ),
+        ({"hash_rule": "md5"}, ConfigError, "hash_rule must be 'xxh3' or 'poly31'"),
+        ({"index": "flat"}, ConfigError, "index must be 'exact' or 'hnsw'"),
+        ({"limits": {"hits": 5}}, ConfigError, "limits must be Limits"),
+        ({"reranker": "bert"}, ConfigError, "reranker"),
+        (
+            {"fusion": "sum", "embedder": Counting()},
+            ConfigError,
+            "fusion must be 'zscore' or 'rrf', got \"sum\"",
+        ),
+        *(
+            (
+                {"embed_timeout": seconds, "embedder": Counting()},
+                ConfigError,
+                f"seconds above 0, got {seconds}",
+            )
+            for seconds in (0, float("nan"))
+        ),
+        ({"embedder": object()}, ConfigError, "embedder.id must be a str of 1 to 256 bytes, got None"),
+        ({"fuson": "rrf"}, TypeError, "unexpected keyword argument 'fuson'"),
     ],
 )
-def test_what_is_of_a_wrong_type_is_an_ordinary_error_and_changes_nothing(
-    tmp_path: Path, call: Callable[[Any], object]
+def test_an_option_that_cannot_be_is_refused_and_makes_no_store(
+    tmp_path: Path, options: dict[str, Any], error: type[Exception], words: str
 ) -> None:
-    with MemoryStore.open(tmp_path) as store:
-        store.index("a", entries("silt"))
-        with pytest.raises((TypeError, AttributeError, StoreError, ConfigError)):
-            call(store)
-        assert store.stats().entries == 1
-        assert len(store.search("a", "silt")) == 1
+    with pytest.raises(error) as caught:
+        MemoryStore.open(tmp_path, **options)
+    assert words in str(caught.value)
+    assert everything(tmp_path) == {}

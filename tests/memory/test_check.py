@@ -33,42 +33,6 @@ def test_a_closed_store_is_not_checked() -> None:
         store.check()
 
 
-@pytest.mark.parametrize(
-    ("damage", "code", "table", "row"),
-    [
-        ("UPDATE entry SET text = text || '!' WHERE id = 1", "checksum", "entry", 1),
-        ("UPDATE entry SET text = CAST(x'ff' AS TEXT) WHERE id = 2", "checksum", "entry", 2),
-        (f"UPDATE message SET raw = '{{}}' WHERE id = {key(3)}", "checksum", "message", key(3)),
-        ("UPDATE compaction SET usage = '' WHERE id = 2", "checksum", "compaction", 2),
-        ("UPDATE session SET clock = 'x' WHERE id = 1", "checksum", "session", 1),
-        ("UPDATE meta SET value = 'x' WHERE key = 'erasure'", "checksum", "meta", None),
-        ("UPDATE allocator SET high_water = 0", "checksum", "allocator", None),
-        ("DELETE FROM allocator", "checksum", "allocator", None),
-        ("UPDATE entry SET fingerprint = 0 WHERE id = 1", "fingerprint", "entry", 1),
-        ("DELETE FROM entry WHERE id = 1", "count", "entry", 1),
-        (f"DELETE FROM message WHERE id = {key(2)}", "sequence", "message", 1),
-        (f"DELETE FROM message WHERE id = {key(8)}", "count", "message", 1),
-        ("DELETE FROM compaction WHERE id = 3", "head", "session", 1),
-        ("DELETE FROM compaction WHERE id = 1", "parent", "compaction", 3),
-        ("DELETE FROM session WHERE id = 2", "foreign_key", "entry", 4),
-        ("DELETE FROM session WHERE id = 1", "foreign_key", "message", key(0)),
-        ("UPDATE derived SET raw = '' WHERE id = 1", "checksum", "derived", 1),
-        ("UPDATE derived SET digest = 0 WHERE id = 1", "digest", "derived", 1),
-        ("DELETE FROM derived WHERE id = 1", "text", "derived", 1),
-        ("UPDATE meta SET value = 'x' WHERE key = 'lineage'", "checksum", "meta", None),
-    ],
-)
-def test_each_damage_is_found_and_named(
-    tmp_path: Path, damage: str, code: str, table: str, row: int | None
-) -> None:
-    whole(tmp_path)
-    sql(tmp_path, damage)
-    with MemoryStore.open(tmp_path, read_only=True) as store:
-        found = store.check()
-    assert (code, table, row) in [(each.code, each.table, each.id) for each in found], found
-    assert all(each.message for each in found)
-
-
 def test_every_damaged_row_is_listed_and_not_only_the_first(tmp_path: Path) -> None:
     whole(tmp_path)
     sql(
@@ -103,23 +67,6 @@ def test_a_compaction_that_read_beyond_the_log_is_found(tmp_path: Path) -> None:
     with MemoryStore.open(tmp_path) as store:
         summary_log(store, "a").commit(compaction(), [], expected_head=None, clock="")
         assert [each.code for each in store.check()] == ["view"]
-
-
-def test_an_index_that_lost_a_row_is_found(tmp_path: Path) -> None:
-    """The rows are there, and one of the ways to them is not."""
-    whole(tmp_path)
-    code = (
-        "import sqlite3, sys\n"
-        "connection = sqlite3.connect(sys.argv[1], isolation_level=None)\n"
-        "query = \"SELECT rootpage FROM sqlite_schema WHERE name = 'entry_session'\"\n"
-        "print(connection.execute(query).fetchone()[0])\n"
-    )
-    page = int(elsewhere(code, database(tmp_path)))
-    with database(tmp_path).open("r+b") as file:
-        file.seek((page - 1) * 4096 + 3)
-        file.write((1).to_bytes(2, "big"))  # of its cells, one is left
-    with MemoryStore.open(tmp_path) as store:
-        assert "integrity" in [each.code for each in store.check()]
 
 
 def test_no_single_bit_flip_goes_unseen_where_it_changes_an_answer(tmp_path: Path) -> None:

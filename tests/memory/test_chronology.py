@@ -39,15 +39,6 @@ HITS = st.lists(
 ).map(lambda hits: sorted(hits, key=lambda each: -each.score))
 
 
-@given(HITS, st.integers(0, 12))
-def test_what_is_chosen_is_of_the_hits_and_the_best_is_among_it(hits: list[SearchHit], limit: int) -> None:
-    found = in_time(hits, limit)
-    assert len(found) == min(limit, len(hits))
-    assert all(each in hits for each in found)
-    assert not found or hits[0] in found
-    assert not found or in_time(found, len(found)) == found
-
-
 @given(HITS)
 def test_one_session_is_in_the_order_of_its_messages_and_several_are_in_that_of_time(
     hits: list[SearchHit],
@@ -58,12 +49,6 @@ def test_one_session_is_in_the_order_of_its_messages_and_several_are_in_that_of_
         assert found == sorted(found, key=lambda each: each.source_range)
     else:
         assert found == sorted(found, key=lambda each: each.created_at)
-
-
-def test_a_mention_far_away_is_chosen_before_a_slightly_better_one_nearby() -> None:
-    hits = [hit(0.8, 10), hit(0.6, 12), hit(0.58, 30), hit(0.2, 50)]
-    assert [each.source_range[0] for each in in_time(hits, 2)] == [10, 30]
-    assert [each.source_range[0] for each in in_time([hits[0], hits[1], hit(0.5, 30)], 2)] == [10, 12]
 
 
 @given(HITS, st.integers(1, 12))
@@ -96,15 +81,6 @@ def test_many_hits_of_one_message_are_chosen_without_a_scan_for_each(monkeypatch
     hits = [hit(1 - at / 10_000, 10 if at % 2 else at) for at in range(5_000)]
     assert len(in_time(hits, 2_500)) == 2_500
     assert next(steps) < 10 * len(hits)
-
-
-def test_hits_of_other_sessions_or_of_no_message_are_not_near() -> None:
-    assert [each.session_id for each in in_time([hit(0.8, 10), hit(0.6, 11, "t"), hit(0.59, 30)], 2)] == [
-        "s",
-        "t",
-    ]
-    empty = hit(0.6, 10, length=0)
-    assert empty in in_time([hit(0.8, 10), empty, hit(0.59, 30)], 2)
 
 
 def test_the_order_of_a_reranker_counts_and_not_the_scores_that_it_left() -> None:

@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from branching import conversation, copied
-from conversations import assistant, exchange, small, user
+from branching import copied
+from conversations import assistant, conversation, exchange, small, user
 from siltstone import ConfigError, Entry, MemoryStore, Session, SimpleMemoryStore, StoreError
 from siltstone.engine import Compacted
 from siltstone.knowledge import KnowledgeConfig
-from siltstone.stores import transfer
 from siltstone.stores.transfer import copy_store
 from siltstone.testing import ScriptedModel
+from storing import figures
 
 CONFIG = KnowledgeConfig(knowledge_extraction=False, min_entries=1)
 NOW = time.time()  # ages count in scores
@@ -104,11 +104,6 @@ def source(tmp_path: Path) -> Iterator[MemoryStore]:
     with MemoryStore.open(tmp_path / "from") as store:
         fill(store)
         yield store
-
-
-def figures(store: Any) -> dict[str, Any]:
-    names = [info.session_id for info in store.sessions(limit=100).sessions]
-    return {name: transfer._figures(store, name) for name in names}
 
 
 def test_everything_is_there_and_every_search_finds_the_same(source: MemoryStore, tmp_path: Path) -> None:

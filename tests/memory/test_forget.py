@@ -10,20 +10,14 @@ from typing import Any
 
 import pytest
 
-from conversations import Raw, assistant, exchange, turns, user
+from conversations import Raw, assistant, conversation, exchange, user
 from siltstone import CompactionConfig, MemoryStore, Session, ThresholdCompactor
 from siltstone.engine import Compacted
-from siltstone.errors import (
-    ConfigError,
-    InvalidEntryError,
-    ReadOnlyStoreError,
-    SessionDroppedError,
-    StoreConflictError,
-)
+from siltstone.errors import ConfigError, InvalidEntryError, ReadOnlyStoreError, StoreConflictError
 from siltstone.memory import Entry, ForgetReport, Store
 from siltstone.memory.database_log import DatabaseLog
 from siltstone.memory.log import LogRow
-from siltstone.messages import FORGOTTEN, broken_tool_groups, tombstone
+from siltstone.messages import FORGOTTEN, broken_tool_groups
 from siltstone.testing import ScriptedModel
 from storing import compaction, contents, database, elsewhere, entries, message, told
 from summary_log import summary_log
@@ -64,7 +58,7 @@ def assert_held(path: Path, text: str) -> None:
 def session(store: Store) -> Iterator[Session]:
     """A session of eight turns, compacted once."""
     session = Session.open(None, "a", policy=POLICY, model=ScriptedModel(), memory=store)
-    session.append(*(message for turn in turns(8) for message in turn))
+    session.append(*conversation(8))
     assert isinstance(session.compact(), Compacted)
     yield session
     session.close()
@@ -117,14 +111,14 @@ def test_what_was_forgotten_does_not_come_back_with_a_later_compaction(
     stale = reopened(store)
     last = stale.history()[-1]["content"]  # type: ignore[index,call-overload]
     store.forget(session_id="a", text=last)
-    session.append(*(message for turn in turns(4) for message in turn))
+    session.append(*conversation(4))
     for open_since_before in (session, stale):
         open_since_before.compact()
         assert all(last not in hit.content for hit in store.search("a", last))
         assert last not in json.dumps(open_since_before.history())
     assert len(session.compactions()) >= 2, "a session that lets go of what was forgotten goes on"
     again = reopened(store)
-    again.append(*(message for turn in turns(3) for message in turn))
+    again.append(*conversation(3))
     assert isinstance(again.compact(), Compacted)
     assert all(hit.content != FORGOTTEN for hit in store.search("a", "forgotten answer", limit=100))
 
@@ -213,7 +207,7 @@ def test_nothing_forgotten_is_left_in_any_file(tmp_path: Path) -> None:
     with MemoryStore.open(tmp_path) as store:
         model = ScriptedModel([f"They spoke of {SECRET}."])
         session = Session.open(None, "a", policy=POLICY, model=model, memory=store)
-        session.append(*said, *(message for turn in turns(8) for message in turn))
+        session.append(*said, *conversation(8))
         session.append(user(f"again: {SECRET}"), assistant("yes"))
         assert isinstance(session.compact(), Compacted)
         other = Session.open(None, "b", memory=store)
@@ -302,53 +296,6 @@ def test_a_writer_that_read_what_was_forgotten_is_refused(store: Store) -> None:
     with pytest.raises(StoreConflictError, match="forgotten"):
         log.commit(compaction(), [], expected_head=None, expected_redactions=state.redactions, clock="")
     assert log.compactions() == []
-
-
-def test_a_dropped_session_is_not_opened_and_one_that_is_open_goes_on_to_no_effect(store: Store) -> None:
-    session = reopened(store)
-    session.append(*(message for turn in turns(8) for message in turn))
-    store.delete_session("a")
-    session.append(user("still there?"))
-    assert isinstance(session.compact(), Compacted)
-    assert (store.stats("a").messages, store.stats("a").entries) == (0, 0)
-    assert store.search("a", "topic1") == []
-    assert session.compactions() == []
-    with pytest.raises(SessionDroppedError):
-        session.undo_compaction()
-    session.close()
-    with pytest.raises(SessionDroppedError, match="'a' was deleted"):
-        reopened(store)
-
-
-def test_a_tombstone_says_nothing_and_keeps_calls_and_results_together() -> None:
-    said = {
-        "role": "assistant", "name": "Ann", "extra": {"a": SECRET},
-        "content": [
-            {"type": "thinking", "thinking": SECRET, "signature": "x"},
-            {"type": "text", "text": SECRET},
-            {"type": "tool_use", "id": "t1", "name": "run", "input": {"x": SECRET}},
-            {"type": "image", "source": {"type": "base64", "data": SECRET}},
-        ],
-    }  # fmt: skip
-    assert tombstone(said) == {
-        "role": "assistant",
-        "content": [
-            {"type": "text", "text": FORGOTTEN},
-            {"type": "tool_use", "id": "t1", "name": "run", "input": {}},
-        ],
-    }
-    result = {"type": "tool_result", "tool_use_id": "t1", "content": [{"type": "text", "text": SECRET}]}
-    assert tombstone({"role": "user", "content": [result]})["content"] == [
-        {"type": "tool_result", "tool_use_id": "t1", "content": FORGOTTEN}
-    ]
-    assert tombstone({"role": "user", "content": SECRET}) == {"role": "user", "content": FORGOTTEN}
-    called = {"role": "assistant", "content": None, "function_call": {"name": "f", "arguments": SECRET}}
-    assert tombstone(called) == {
-        "role": "assistant", "content": None, "function_call": {"name": "f", "arguments": "{}"},
-    }  # fmt: skip
-    assert tombstone({"role": "assistant", "refusal": SECRET}) == {
-        "role": "assistant", "content": FORGOTTEN,
-    }  # fmt: skip
 
 
 def test_a_forget_reads_messages_that_stand_side_by_side_together(

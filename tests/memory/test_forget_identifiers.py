@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from conversations import Raw, assistant, exchange, turns, user
+from conversations import Raw, assistant, conversation, exchange, user
 from siltstone import CompactionConfig, MemoryStore, Session, ThresholdCompactor
 from siltstone.engine import Compacted
 from siltstone.memory import Entry, ForgetReport, Store
@@ -178,7 +178,7 @@ ASKED: list[dict[str, Any]] = [
 @pytest.mark.parametrize("asked", ASKED, ids=str)
 def test_a_dry_run_changes_nothing_and_says_what_would_be(store: Store, asked: dict[str, Any]) -> None:
     with Session.open(None, "a", policy=POLICY, model=ScriptedModel(), memory=store) as session:
-        session.append(*(message for turn in turns(8) for message in turn))
+        session.append(*conversation(8))
         session.append(*exchange(9, "topic1 again"), assistant("so"))
         assert isinstance(session.compact(), Compacted)
     store.index("b", [Entry("topic1 of Ann", (0, 1), name="Ann"), Entry("silt")])

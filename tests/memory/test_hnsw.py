@@ -188,18 +188,7 @@ def test_the_index_concerns_cosine_alone_and_vectors_live_beside_the_graph(tmp_p
                     assert mine, ranker
 
 
-def test_the_documented_store_has_no_embedder(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="ranker 'dense' needs an embedder"):
-        HnswMemoryStore.open(tmp_path, "dense")
-    with HnswMemoryStore.open(tmp_path) as store:
-        store.index("a", entries("silt"))
-        with pytest.raises(ConfigError, match="ranker 'fused' needs an embedder"):
-            store.search("a", "silt", ranker="fused")
-
-
-def test_another_rule_and_an_unknown_index_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="index must be 'exact' or 'hnsw'"):
-        MemoryStore.open(tmp_path, index="flat")  # type: ignore[arg-type]
+def test_another_rule_is_refused(tmp_path: Path) -> None:
     MemoryStore.open(tmp_path).close()
     with pytest.raises(ConfigError, match="made with hash_rule 'xxh3'"):
         HnswMemoryStore.open(tmp_path)

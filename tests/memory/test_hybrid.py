@@ -14,7 +14,6 @@ from siltstone import _native
 from siltstone.errors import ConfigError
 from siltstone.memory import Decay, Entry
 from siltstone.stores import MemoryStore
-from storing import contents, entries
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 DAY = 86_400_000
@@ -111,10 +110,3 @@ def test_min_score_is_held_against_what_age_left(tmp_path: Path) -> None:
 def test_a_decay_out_of_its_bounds_is_refused_by_name(fields: dict[str, float], message: str) -> None:
     with pytest.raises(ConfigError, match=message.replace(".", r"\.")):
         Decay(**fields)
-
-
-def test_the_hybrid_is_a_ranker_like_any_other(tmp_path: Path) -> None:
-    with MemoryStore.open(tmp_path, "hybrid") as store:
-        store.index("a", entries("silt settles", "the kettle"))
-        assert contents(store.search("a", "silt")) == ["silt settles"]
-        assert store.search("a", "?!") == []

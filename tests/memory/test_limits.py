@@ -12,13 +12,7 @@ from hypothesis import given, strategies as st
 
 from postgres_stores import over_postgres
 from siltstone import Session
-from siltstone.errors import (
-    ConfigError,
-    InvalidEntryError,
-    MessageRefusedError,
-    MessageTooLargeError,
-    StoreError,
-)
+from siltstone.errors import ConfigError, InvalidEntryError, MessageRefusedError, MessageTooLargeError
 from siltstone.memory import Entry, Limits, Store
 from siltstone.models import ExtractiveModel
 from siltstone.stores import HnswMemoryStore, MemoryStore, SimpleMemoryStore
@@ -38,19 +32,6 @@ MEMBERS: dict[str, Open] = {
 @pytest.fixture(params=[*MEMBERS, "postgres"])
 def opened(request: pytest.FixtureRequest) -> Open:
     return MEMBERS.get(request.param, lambda _, limits: over_postgres(request, limits=limits))
-
-
-def test_a_store_says_what_its_limits_are(tmp_path: Path) -> None:
-    limits = Limits(hits=7)
-    for store in (
-        MemoryStore.open(tmp_path, limits=limits),
-        HnswMemoryStore.open(tmp_path / "h", limits=limits),
-    ):
-        with store:
-            assert store.limits == limits
-    assert SimpleMemoryStore(limits=limits).limits == limits
-    with MemoryStore.open(tmp_path) as store:
-        assert store.limits == Limits() == SimpleMemoryStore().limits
 
 
 def test_a_batch_over_the_limit_is_refused_whole(opened: Open, tmp_path: Path) -> None:
@@ -152,12 +133,6 @@ def test_a_limit_out_of_its_bounds_is_refused_by_name(field: str, least: int, mo
         assert vars(caught.value)["field"] == field
 
 
-def test_what_are_no_limits_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="limits must be Limits"):
-        MemoryStore.open(tmp_path, limits={"hits": 5})  # type: ignore[arg-type]
-    assert list(tmp_path.iterdir()) == []
-
-
 @given(st.text(st.sampled_from("a é😀\n")), st.integers(4, 40))
 def test_pieces_are_within_the_limit_and_lose_nothing(text: str, most: int) -> None:
     pieces = list(Limits(text_bytes=most).cut([Entry(text, (3, 4), "tool", "grep")]))
@@ -246,14 +221,3 @@ def test_what_a_hook_injects_over_the_limit_is_lost_and_the_compaction_stands(tm
             assert long not in session.history()
             session.append({"role": "user", "content": "on"})
         assert store.check() == []
-
-
-def test_what_a_store_refuses_is_a_store_s_error_and_one_of_messages() -> None:
-    assert issubclass(MessageRefusedError, StoreError)
-    assert issubclass(MessageRefusedError, MessageTooLargeError)
-
-
-def test_an_option_of_open_that_does_not_exist_is_refused_before_anything_is_made(tmp_path: Path) -> None:
-    with pytest.raises(TypeError, match="unexpected keyword argument 'fuson'"):
-        MemoryStore.open(tmp_path, fuson="rrf")  # type: ignore[call-arg]
-    assert list(tmp_path.iterdir()) == []

@@ -18,7 +18,7 @@ from conftest import SEQUENCES
 from reference import analyse, lexical
 from siltstone.errors import ConfigError, InvalidEntryError
 from siltstone.memory import Entry, SearchHit, Store
-from siltstone.memory.log import NewCompaction, NewMessage, SessionVersion
+from siltstone.memory.log import CommitReceipt, NewCompaction, NewMessage, SessionVersion
 from siltstone.stores import MemoryStore, SimpleMemoryStore
 from storing import STRANGE_IDS, contents, elsewhere
 
@@ -41,8 +41,8 @@ def speak(store: Store, session: str, *texts: str, namespace: str = "acme") -> N
     append(store, session, *(said(text) for text in texts), namespace=namespace)
 
 
-def discard(store: Store, session: str, end: int, *, entries: Sequence[Entry]) -> int:
-    """A compaction after which the view is what follows message *end*; the row's id."""
+def discard(store: Store, session: str, end: int, *, entries: Sequence[Entry]) -> CommitReceipt:
+    """A compaction after which the view is what follows message *end*."""
     log = store.open_log(session)
     state = log.state()
     row = NewCompaction(
@@ -50,8 +50,7 @@ def discard(store: Store, session: str, end: int, *, entries: Sequence[Entry]) -
         next_seq=state.next_seq, model="", usage="[]", state="", tokens_before=9, tokens_after=3,
         messages_before=state.next_seq, messages_after=state.next_seq - end, created_at=2_000,
     )  # fmt: skip
-    receipt = log.commit(row, entries, expected=state.version, clock="{}", write_id=7)
-    return receipt.compaction_id
+    return log.commit(row, entries, expected=state.version, clock="{}", write_id=7)
 
 
 def across(store: Store, session: str, query: str, limit: int = 20, **options: Any) -> list[SearchHit]:
@@ -68,7 +67,7 @@ def test_a_message_that_leaves_a_context_is_found_once_by_its_entry(store: Store
     speak(store, "a", "the kettle hums", "it is blue")
     speak(store, "b", "anything")
     (before,) = [hit for hit in across(store, "b", "kettle") if "kettle" in hit.content]
-    compaction = discard(store, "a", 1, entries=[Entry("the kettle hums", (0, 1), created_at=1.0)])
+    discard(store, "a", 1, entries=[Entry("the kettle hums", (0, 1), created_at=1.0)])
     (after,) = [hit for hit in across(store, "b", "kettle") if "kettle" in hit.content]
     assert (before.entry_id, before.score) == (0, after.score)
     assert store.get(after.entry_id).content == "the kettle hums"
@@ -76,7 +75,6 @@ def test_a_message_that_leaves_a_context_is_found_once_by_its_entry(store: Store
     log.undo(expected=log.state().version, clock="{}", write_id=8)
     (undone,) = [hit for hit in across(store, "b", "kettle") if "kettle" in hit.content]
     assert (undone.entry_id, undone.score) == (0, before.score)
-    assert compaction
 
 
 def test_no_namespace_is_never_a_shared_one(store: Store) -> None:
@@ -247,14 +245,7 @@ class NamespaceMachine(RuleBasedStateMachine):
             for seq, (text, at, gone) in enumerate(log[start:end], start)
             if not gone
         ]
-        handle = self.store.open_log(session)
-        state = handle.state()
-        row = NewCompaction(
-            policy="t", reason="manual", covers=((0, end),), view=((end, len(log)),), derived=(),
-            next_seq=len(log), model="", usage="[]", state="", tokens_before=9, tokens_after=3,
-            messages_before=9, messages_after=3, created_at=2_000,
-        )  # fmt: skip
-        receipt = handle.commit(row, given_, expected=state.version, clock="{}", write_id=7)
+        receipt = discard(self.store, session, end, entries=given_)
         ids = [each for each in receipt.entry_ids if each is not None]
         fresh = [each for each in ids if each not in self.entries]
         self.entries |= dict(zip(ids, ((session, entry) for entry in given_), strict=True))

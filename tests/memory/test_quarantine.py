@@ -96,14 +96,6 @@ def test_handing_a_damaged_entry_over_again_heals_it(tmp_path: Path) -> None:
         assert store.quarantined("a") == (first,)
 
 
-def test_a_row_that_is_missing_is_an_error_and_not_a_quarantine(tmp_path: Path) -> None:
-    with MemoryStore.open(tmp_path) as store:
-        store.index("a", entries("silt", "mud"))
-    sql(tmp_path, "DELETE FROM entry WHERE id = 1")
-    with MemoryStore.open(tmp_path) as store, pytest.raises(StoreCorruptError, match="should have 2 entries"):
-        store.search("a", "silt")
-
-
 def test_a_session_tells_what_its_searches_leave_out_once(tmp_path: Path) -> None:
     with MemoryStore.open(tmp_path) as store:
         ids = store.index("a", entries("silt", "mud", "clay")).entry_ids

@@ -22,36 +22,57 @@ def damaged(path: Path, *statements: str) -> None:
     sql(path, "PRAGMA foreign_keys = OFF", *statements)
 
 
-@pytest.mark.parametrize(
-    ("damage", "left"),
-    [
-        ("UPDATE entry SET text = text || '!' WHERE id = 1", set()),
-        ("UPDATE entry SET text = CAST(x'ff' AS TEXT) WHERE id = 2", set()),
-        ("UPDATE entry SET fingerprint = 0 WHERE id = 1", set()),
-        ("DELETE FROM entry WHERE id = 1", set()),
-        ("UPDATE allocator SET high_water = 0", set()),
-        ("DELETE FROM allocator", set()),
-        ("UPDATE session SET clock = 'x' WHERE id = 1", set()),
-        ("UPDATE session SET head = 99, next_seq = 3, entries = 77 WHERE id = 1", set()),
-        ("DELETE FROM compaction WHERE id = 3", set()),
-        ("UPDATE compaction SET usage = '' WHERE id = 2", {"checksum", "count"}),
-        ("UPDATE compaction SET usage = '' WHERE id = 3", {"checksum", "count"}),
-        ("DELETE FROM compaction WHERE id = 1", {"parent"}),
-        (f"UPDATE message SET raw = '{{}}' WHERE id = {key(3)}", {"checksum", "count", "sequence"}),
-        ("UPDATE derived SET digest = 0", set()),
-        ("UPDATE derived SET raw = '' WHERE id = 1", {"checksum", "text"}),
-        (f"DELETE FROM message WHERE id = {key(2)}", {"count", "sequence"}),
-        ("DELETE FROM session WHERE id = 2", set()),
-        ("UPDATE session SET name = 'z' WHERE id = 2", {"checksum"}),
-    ],
-)
-def test_what_can_be_is_repaired_and_the_rest_is_still_told(
-    tmp_path: Path, damage: str, left: set[str]
+UNLOGGED = {"count", "sequence"}  #: of a message that is lost
+#: A damage, a finding that it makes, and the codes of those that a repair leaves.
+DAMAGES: list[tuple[str, str, str, int | None, set[str]]] = [
+    ("UPDATE entry SET text = text || '!' WHERE id = 1", "checksum", "entry", 1, set()),
+    ("UPDATE entry SET text = CAST(x'ff' AS TEXT) WHERE id = 2", "checksum", "entry", 2, set()),
+    ("UPDATE entry SET fingerprint = 0 WHERE id = 1", "fingerprint", "entry", 1, set()),
+    ("DELETE FROM entry WHERE id = 1", "count", "entry", 1, set()),
+    ("UPDATE allocator SET high_water = 0", "checksum", "allocator", None, set()),
+    ("DELETE FROM allocator", "checksum", "allocator", None, set()),
+    ("UPDATE session SET clock = 'x' WHERE id = 1", "checksum", "session", 1, set()),
+    (
+        "UPDATE session SET head = 99, next_seq = 3, entries = 77 WHERE id = 1",
+        "checksum",
+        "session",
+        1,
+        set(),
+    ),
+    ("UPDATE session SET name = 'z' WHERE id = 2", "checksum", "session", 2, {"checksum"}),
+    ("DELETE FROM session WHERE id = 1", "foreign_key", "message", key(0), {"foreign_key"}),
+    ("DELETE FROM session WHERE id = 2", "foreign_key", "entry", 4, set()),
+    ("DELETE FROM compaction WHERE id = 1", "parent", "compaction", 3, {"parent"}),
+    ("DELETE FROM compaction WHERE id = 3", "head", "session", 1, set()),
+    ("UPDATE compaction SET usage = '' WHERE id = 2", "checksum", "compaction", 2, {"checksum", "count"}),
+    ("UPDATE compaction SET usage = '' WHERE id = 3", "checksum", "compaction", 3, {"checksum", "count"}),
+    (
+        f"UPDATE message SET raw = '{{}}' WHERE id = {key(3)}",
+        "checksum",
+        "message",
+        key(3),
+        UNLOGGED | {"checksum"},
+    ),
+    (f"DELETE FROM message WHERE id = {key(2)}", "sequence", "message", 1, UNLOGGED),
+    (f"DELETE FROM message WHERE id = {key(8)}", "count", "message", 1, {"count"}),
+    ("UPDATE derived SET digest = 0 WHERE id = 1", "digest", "derived", 1, set()),
+    ("UPDATE derived SET raw = '' WHERE id = 1", "checksum", "derived", 1, {"checksum", "text"}),
+    ("DELETE FROM derived WHERE id = 1", "text", "derived", 1, {"text"}),
+    ("UPDATE meta SET value = 'x' WHERE key = 'lineage'", "checksum", "meta", None, set()),
+]
+
+
+@pytest.mark.parametrize(("damage", "code", "table", "row", "left"), DAMAGES)
+def test_each_damage_is_named_what_can_be_is_repaired_and_the_rest_is_still_told(
+    tmp_path: Path, damage: str, code: str, table: str, row: int | None, left: set[str]
 ) -> None:
     damaged(tmp_path, damage)
+    with MemoryStore.open(tmp_path, read_only=True) as store:
+        found = store.check()
+    assert (code, table, row) in [(each.code, each.table, each.id) for each in found], found
+    assert all(each.message for each in found)
     with MemoryStore.open(tmp_path) as store:
         before = store.check()
-        assert before
         told = store.check(repair=True)
         after = store.check()
         assert {finding.code for finding in after} == left

@@ -68,24 +68,6 @@ def test_a_ranker_finds_what_its_twin_finds(
         check()
 
 
-@pytest.mark.parametrize("ranker", ["lexical", "cosine"])
-def test_entries_added_one_by_one_score_as_those_added_at_once(
-    tmp_path: Path, ranker: Literal["lexical", "cosine"]
-) -> None:
-    texts = ["silt and river", "river river", "the delta", "silt"]
-    with MemoryStore.open(tmp_path, ranker) as store:
-        store.index("at once", entries(*texts))
-        for entry in entries(*texts):
-            store.index("one by one", [entry])
-            store.search("one by one", "river")  # the index is in memory, and grows
-        scores = [
-            [(hit.content, hit.score) for hit in store.search(each, "silt river")]
-            for each in ("at once", "one by one")
-        ]
-        assert scores[0] == scores[1]
-        assert len(scores[0]) == (4 if ranker == "lexical" else 3)  # "the delta" stands beside
-
-
 @pytest.mark.parametrize("rule", ["xxh3", "poly31"])
 @given(text=generated(), others=st.lists(generated(), max_size=5))
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -9,7 +9,9 @@ from typing import Any
 
 import pytest
 
-from conversations import assistant, small, turns, user
+from compacting import system
+from conversations import assistant, conversation, small, user
+from shapes import results, use
 from siltstone import ConfigError, MemoryStore, SimpleMemoryStore
 from siltstone.engine import Compacted
 from siltstone.errors import InvalidEntryError
@@ -25,7 +27,7 @@ def ids(store: Store, **asked: Any) -> list[str]:
 
 def test_sessions_are_told_with_their_figures(store: DatabaseStore) -> None:
     begun = datetime.now(UTC)
-    said = [message for turn in turns(8) for message in turn]
+    said = conversation(8)
     with store.session("work", policy=small(), model=ScriptedModel(), namespace="acme/user-7") as session:
         session.append(*said[:-1])
         session.append(said[-1])
@@ -88,28 +90,10 @@ def test_a_deleted_session_is_in_no_list_until_it_is_revived(store: DatabaseStor
 @pytest.mark.parametrize(
     ("said", "title"),
     [
-        (
-            [{"role": "system", "content": "Rules."}, assistant("Hello!"), user("Mend the weir.")],
-            "Mend the weir.",
-        ),
+        ([system("Rules."), assistant("Hello!"), user("Mend the weir.")], "Mend the weir."),
         ([user("<system-reminder>Be brief.</system-reminder>"), user("  Mend it. ")], "Mend it."),
         ([{"role": "user", "content": [{"type": "text", "text": "x" * 500}]}], "x" * 200),
-        (
-            [
-                {
-                    "role": "assistant",
-                    "content": [{"type": "tool_use", "id": "a", "name": "sh", "input": {}}],
-                },
-                {
-                    "role": "user",
-                    "content": [
-                        {"type": "tool_result", "tool_use_id": "a", "content": "an output"},
-                        {"type": "text", "text": "Now the rest."},
-                    ],
-                },
-            ],
-            "Now the rest.",
-        ),
+        ([use("a"), results("a", text="Now the rest.")], "Now the rest."),
         ([assistant("Hello!")], ""),
     ],
 )

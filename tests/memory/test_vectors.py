@@ -186,29 +186,6 @@ def test_vectors_that_cannot_be_believed_are_deleted_by_a_repair(tmp_path: Path,
 
 
 @pytest.mark.parametrize("ranker", ["dense", "fused"])
-def test_rankers_that_need_an_embedder_say_so(tmp_path: Path, ranker: str) -> None:
-    with pytest.raises(ConfigError, match=f"ranker '{ranker}' needs an embedder"):
-        MemoryStore.open(tmp_path, ranker)  # type: ignore[arg-type]
+def test_rankers_that_need_an_embedder_say_so(tmp_path: Path, ranker: Any) -> None:
     with MemoryStore.open(tmp_path) as store, pytest.raises(ConfigError, match="needs an embedder"):
-        store.search("a", "silt", ranker=ranker)  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"fusion": "sum"}, "fusion must be 'zscore' or 'rrf', got \"sum\""),
-        ({"embed_timeout": 0}, "embed_timeout must be a finite number of seconds above 0, got 0"),
-        (
-            {"embed_timeout": float("nan")},
-            "embed_timeout must be a finite number of seconds above 0, got nan",
-        ),
-        ({"embedder": object()}, "embedder.id must be a str of 1 to 256 bytes, got None"),
-    ],
-)
-def test_options_out_of_their_bounds_are_refused_by_name(
-    tmp_path: Path, options: dict[str, object], message: str
-) -> None:
-    with pytest.raises(ConfigError) as caught:
-        MemoryStore.open(tmp_path, **({"embedder": Counting()} | options))  # type: ignore[arg-type]
-    assert str(caught.value) == message
-    assert list(tmp_path.iterdir()) == []
+        store.search("a", "silt", ranker=ranker)
