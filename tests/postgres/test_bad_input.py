@@ -120,24 +120,6 @@ def test_a_role_without_rights_is_refused_by_name(place: Place, role: str) -> No
     assert place.rows() == before
 
 
-def test_a_role_that_may_only_read_reads(place: Place, role: str) -> None:
-    place.sql(
-        f"GRANT USAGE ON SCHEMA siltstone TO {role}",
-        f"GRANT SELECT ON ALL TABLES IN SCHEMA siltstone TO {role}",
-    )
-    before = place.rows()
-    with opened(place.server.address(database=place.database, user=role)) as store:
-        assert store.read_only
-        assert [hit.content for hit in store.search("a", "where does silt settle?")] == ["silt settles"]
-        with pytest.raises(errors.ReadOnlyStoreError):
-            store.index("a", [Entry("mud")])
-        with pytest.raises(errors.ReadOnlyStoreError):
-            append(store, "a", message("mud"))
-        with pytest.raises(errors.ReadOnlyStoreError):
-            store.forget(session_id="a")
-    assert place.rows() == before
-
-
 def test_a_role_that_may_not_create_writes(place: Place, role: str) -> None:
     place.sql(
         f"GRANT USAGE ON SCHEMA siltstone TO {role}",
@@ -254,23 +236,6 @@ def test_messages_of_32_mib_are_taken_and_larger_ones_refused_before_anything_is
         (row,) = store.open_log("big").read(0, 1)
         assert len(row.raw) == 32 * MIB
         assert store.check() == []
-
-
-def test_two_sessions_of_one_key_are_told_apart(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    from siltstone.postgres import mirror
-
-    monkeypatch.setattr(mirror, "key_of", lambda name, *, spaced: 21)
-    with opened(place.dsn) as store:
-        store.index("one", [Entry("mud")])
-        before = place.rows()
-        for call in (
-            lambda: store.index("two", [Entry("sand")]),
-            lambda: append(store, "two", message("sand")),
-        ):
-            with pytest.raises(errors.StoreOpenError, match=r"'two'.*'one'"):
-                call()
-        assert place.rows() == before
-        assert [each.content for each in store.entries("one").entries] == ["mud"]
 
 
 def test_a_pool_that_is_exhausted_raises_by_name_after_its_time(place: Place) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from conversations import small, turns, user
+from conversations import conversation, small, user
 from servers import Postgres, running
 from siltstone import Entry, Session
 from siltstone.cli import bench
@@ -56,7 +56,7 @@ def url(newest_postgres: Postgres) -> Iterator[str]:
 
 def fill(url: str) -> None:
     with Session.open(url, "chat", policy=small(), model=ScriptedModel()) as session:
-        session.append(user(f"the code is {SECRET}"), *(message for turn in turns(8) for message in turn))
+        session.append(user(f"the code is {SECRET}"), *conversation(8))
         session.compact()
 
 
@@ -151,7 +151,7 @@ def test_the_commands_over_a_store_take_the_address_of_a_database(url: str, tmp_
 def test_a_store_is_copied_to_a_database_and_back(url: str, tmp_path: Path) -> None:
     told("postgres", "setup", url)
     with Session.open(tmp_path / "from", "chat", policy=small(), model=ScriptedModel()) as session:
-        session.append(*(message for turn in turns(8) for message in turn))
+        session.append(*conversation(8))
         session.compact()
         session._core.store.index("notes", [Entry("silt settles")])
     there = answer("copy", tmp_path / "from", url)

@@ -5,13 +5,12 @@ from __future__ import annotations
 import itertools
 import json
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from branching import conversation, copied, opened as followed
-from conversations import user
+from conversations import conversation, user
 from postgres_working import opened
 from servers import Postgres, Proxy, running
 from siltstone import Entry, Session
@@ -21,30 +20,6 @@ from siltstone.memory.log import NewCompaction, NewMessage
 psycopg = pytest.importorskip("psycopg", reason="the client of PostgreSQL comes with the extra 'postgres'")
 
 SECRET = "Grünewald-7-gate"
-
-
-@pytest.fixture
-def pair(dsn: str) -> Iterator[tuple[Any, Any]]:
-    """Two stores, as two processes have them: nothing is shared but the database."""
-    with opened(dsn) as here, opened(dsn) as there:
-        yield here, there
-
-
-def contents(store: Any, session: str = "s") -> list[str]:
-    return [entry.content for entry in store.entries(session, limit=1_000).entries]
-
-
-def test_a_branch_that_another_made_is_followed(pair: tuple[Any, Any]) -> None:
-    here, there = pair
-    said = conversation(6)
-    with followed(here) as one, followed(there) as other:
-        one.observe(copied(said))
-        one.compact()
-        other.reload()
-        other.observe([*copied(said[:2]), user("another past")])
-        assert one.prepare().messages == other.prepare().messages
-        assert one.history()[-1]["content"] == "another past"
-        assert contents(here) == contents(there)
 
 
 def test_a_turn_takes_three_exchanges_and_a_warm_search_one(newest_postgres: Postgres) -> None:

@@ -14,7 +14,7 @@ import psycopg
 import pytest
 from psycopg_pool import ConnectionPool
 
-from conversations import small, turns
+from conversations import conversation, small
 from postgres_stores import PostgresPool
 from postgres_working import hurry, until
 from servers import Moment, Postgres, Proxy, running
@@ -129,7 +129,7 @@ def test_finding_out_may_be_cut_as_well(
 
 def test_a_session_goes_on_over_a_wire_that_is_cut_again_and_again(proxy: Proxy, pool: PostgresPool) -> None:
     moments = itertools.cycle(Moment)
-    said = [message for turn in turns(10) for message in turn]
+    said = conversation(10)
     with through(proxy, pool) as store:
         options: dict[str, Any] = {"policy": small(), "model": ScriptedModel(), "memory": store}
         with Session.open(None, "a", **options) as session:

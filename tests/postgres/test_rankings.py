@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from conversations import small, turns, user
+from conversations import conversation, small, user
 from embedders import Counting
 from postgres_stores import PostgresPool
 from siltstone import Session
@@ -123,7 +123,7 @@ def test_a_session_recalls_the_same_of_its_namespace(pair: tuple[MemoryStore, Po
                 None, name, memory=store, namespace="team", policy=small(), model=ScriptedModel()
             ) as session:
                 session.append(user(f"{name} asks about topic1"))  # equal texts would be one hit
-                session.append(*(message for turn in turns(8) for message in turn))
+                session.append(*conversation(8))
                 assert isinstance(session.compact(), Compacted)
         hits = store.search("two", "topic1 question", limit=50, scope="namespace", ranker="lexical", now=4e9)
         found.append([(hit.session_id, hit.score.hex(), hit.source_range, hit.content) for hit in hits])

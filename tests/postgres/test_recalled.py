@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from conversations import small, turns, user
+from conversations import conversation, small, user
 from postgres_stores import PostgresPool
 from servers import Postgres, Proxy
 from siltstone import Entry, Session, presets
@@ -41,7 +41,7 @@ def recalling(store: Store, name: str = "chat", **options: Any) -> Session:
 
 def filled(store: Store, name: str = "chat", **options: Any) -> Session:
     session = recalling(store, name, **options)
-    session.append(*(message for turn in turns(10) for message in turn))
+    session.append(*conversation(10))
     assert isinstance(session.compact(), Compacted)
     session.save("The topic1 of the house is settled on Mondays.", "preference", tags=["topic1"])
     return session

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from conversations import small, turns, user
+from conversations import conversation, small, user
 from postgres_working import opened, until
 from servers import Postgres, running
 from siltstone import Entry, Session
@@ -74,7 +74,7 @@ def filled(store: Any) -> dict[str, Any]:
     with Session.open(
         None, "chat", memory=store, recall=True, policy=small(), model=ScriptedModel()
     ) as session:
-        session.append(*(message for turn in turns(8) for message in turn))
+        session.append(*conversation(8))
         assert isinstance(session.compact(), Compacted)
         session.append(user(QUESTION))
     store.put_facts("chat", [(None, "key", "said", "{}")])

@@ -19,7 +19,6 @@ import pytest
 from postgres_working import Writer, opened, problems, until
 from servers import Moment, Postgres, Proxy, running
 from siltstone.errors import StoreError
-from siltstone.memory import Entry
 
 pytest.importorskip("psycopg", reason="the client of PostgreSQL comes with the extra 'postgres'")
 
@@ -90,28 +89,6 @@ def killed(server: Postgres, how: str, words: Path, chance: random.Random) -> tu
         if writer.process.is_alive():
             writer.stop()
     return problems(server.dsn, files)
-
-
-def survived(server: Postgres, times: int) -> list[bool]:
-    """Whether what was acknowledged is there, of a server that is killed at once after each time."""
-    opened(server.dsn, setup=True).close()
-    server.rows("CHECKPOINT")  # as above
-    found = []
-    for number in range(times):
-        with opened(server.dsn) as store:
-            for entry in range(5):
-                store.index(f"s{number}", [Entry(f"entry {entry}")])
-            server.kill()
-        server.start()
-        with opened(server.dsn) as store:
-            found.append(len(store.entries(f"s{number}").entries) == 5)
-            assert store.check() == []
-    return found
-
-
-def test_what_was_acknowledged_is_there_after_a_kill_that_follows_at_once() -> None:
-    with running() as server:
-        assert all(survived(server, SERVER_KILLS))
 
 
 def _went_on(writer: Writer, was: int) -> bool:

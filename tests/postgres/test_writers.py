@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -129,29 +127,6 @@ def test_a_session_that_two_stores_begin_at_once_in_different_places_is_one(
     assert [each.namespace for each in other.sessions().sessions] == ["team"]
 
 
-def test_threads_of_several_stores_write_one_session_without_a_loss(
-    pair: tuple[PostgresStore, PostgresStore],
-) -> None:
-    failures: list[BaseException] = []
-
-    def work(store: PostgresStore, name: int) -> None:
-        try:
-            for n in range(15):
-                store.index("a", [Entry(f"silt {name} {n}", (n, n + 1), name=str(name))])
-        except BaseException as error:
-            failures.append(error)
-
-    threads = [threading.Thread(target=work, args=(pair[n % 2], n)) for n in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert failures == []
-    for store in pair:
-        assert store.stats("a").entries == 60
-        assert store.check() == []
-
-
 def test_stores_that_write_the_same_entries_at_once_have_each_once_and_give_the_same_ids(
     pool: PostgresPool,
 ) -> None:
@@ -186,27 +161,6 @@ def test_writers_whose_role_has_a_stricter_isolation_lose_nothing(pool: Postgres
         list(threads.map(work, range(4)))
     with PostgresStore.open(pool.pool) as store:
         assert store.stats("a").entries == 40
-        assert store.check() == []
-
-
-CHILD = """
-import sys
-from siltstone.memory import Entry, Receipt
-from siltstone.postgres import PostgresStore
-with PostgresStore.open(sys.argv[1]) as store:
-    for n in range(20):
-        store.index("a", [Entry(f"silt {sys.argv[2]} {n}", (n, n + 1), name=sys.argv[2])])
-"""
-
-
-def test_processes_write_one_session_without_a_loss(pool: PostgresPool) -> None:
-    address = pool.pool.conninfo
-    command = [sys.executable, "-c", CHILD, address]
-    running = [subprocess.Popen([*command, str(n)], stderr=subprocess.PIPE, text=True) for n in range(4)]
-    ended = [process.communicate(timeout=600)[1] for process in running]
-    assert [process.returncode for process in running] == [0] * 4, ended
-    with PostgresStore.open(pool.pool) as store:
-        assert store.stats("a").entries == 80
         assert store.check() == []
 
 
