@@ -39,29 +39,16 @@ from siltstone.knowledge import Fact, new_fact
 DAY = 86_400_000
 
 
-def test_oc_24_a_segment_is_the_documented_json_without_an_embedding(tmp_path: Path) -> None:
-    segment = segment_of("s", "user", "deploy PostgreSQL on 2026-02-10", 1_000, id="id-1", session_key="k")
-    write_segments(tmp_path / "segments.jsonl", [segment])
-    [line] = (tmp_path / "segments.jsonl").read_text("utf-8").splitlines()
-    assert list(json.loads(line).items()) == [
-        ("id", "id-1"),
-        ("sessionId", "s"),
-        ("sessionKey", "k"),
-        ("timestamp", 1_000),
-        ("role", "user"),
-        ("content", "deploy PostgreSQL on 2026-02-10"),
-        ("tokens", 11),
-        ("metadata", {"topics": ["database", "deployment"], "entities": ["2026-02-10"]}),
-    ]
-
-
-def test_the_documented_lines_to_the_byte(tmp_path: Path) -> None:
+def test_oc_24_the_documented_lines_to_the_byte(tmp_path: Path) -> None:
     """Worked out by hand: the keys in their order, no spaces, UTF-8 as it is, one line each."""
-    said = Segment("id-1", "s", 1_770_733_860_000, "user", 'Fix "a.py"\n数据 😀', 6, None, ("database",), ())
+    said = segment_of(
+        "s", "user", 'See "a.py"\n数据库 😀 2026-02-10', 1_770_733_860_000, session_key="k", id="id-1"
+    )
     write_segments(tmp_path / "segments.jsonl", [said])
     assert (tmp_path / "segments.jsonl").read_bytes() == (
-        '{"id":"id-1","sessionId":"s","timestamp":1770733860000,"role":"user",'
-        '"content":"Fix \\"a.py\\"\\n数据 😀","tokens":6,"metadata":{"topics":["database"],"entities":[]}}\n'
+        '{"id":"id-1","sessionId":"s","sessionKey":"k","timestamp":1770733860000,"role":"user",'
+        '"content":"See \\"a.py\\"\\n数据库 😀 2026-02-10","tokens":10,'
+        '"metadata":{"topics":["database"],"entities":["2026-02-10"]}}\n'
     ).encode()
     known = [Fact("a", "decision", "Use é", "why", 3, "z"), Fact("b", "config", "y", "", 6)]
     write_knowledge(tmp_path / "knowledge.jsonl", known)

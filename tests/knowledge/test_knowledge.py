@@ -107,9 +107,7 @@ def test_oc_45_what_a_new_fact_does(old: str, new: str, action: str) -> None:
 SAID = json.loads((Path(__file__).parent.parent / "data" / "statements.json").read_text("utf-8"))
 
 
-@pytest.mark.parametrize(
-    ("half", "both", "update", "repeat"), [("seen", 1, 1, 1), ("unseen", 0.97, 1, 1)]
-)
+@pytest.mark.parametrize(("half", "both", "update", "repeat"), [("seen", 1, 1, 1), ("unseen", 0.97, 1, 1)])
 def test_of_two_true_statements_none_is_lost_and_most_changes_are_seen(
     half: str, both: float, update: float, repeat: float
 ) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -84,7 +83,7 @@ def test_oc_49_a_change_is_history_after_a_restart() -> None:
     assert len(table.rows) == 2
 
 
-def test_oc_50_facts_are_of_their_session_or_by_choice_of_its_namespace() -> None:
+def test_oc_50_ru_61_facts_are_of_their_session_or_by_choice_of_its_namespace() -> None:
     table = Table({"a": "team", "b": "team", "c": "other"})
     for session in "abc":
         StoredFacts(table, session).put([new_fact("fact", f"the fact of {session}", session_id=session)])
@@ -180,13 +179,6 @@ def test_a_bound_below_one_is_refused() -> None:
         StoredFacts(Table(), "s", max_facts=0)
     with pytest.raises(ConfigError, match="a fact has an id"):
         fact_of({"id": "x"})
-
-
-def test_ru_61_what_a_task_has_learned_is_there_in_the_next(tmp_path: Path) -> None:
-    table = Table({"one": "team", "two": "team"})
-    StoredFacts(table, "one", namespace="team").put([new_fact("preference", "Always run the linter first")])
-    [fact] = StoredFacts(table, "two", namespace="team").facts()
-    assert fact.content == "Always run the linter first"
 
 
 class Overtaken:
