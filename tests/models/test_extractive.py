@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -218,6 +219,14 @@ def test_it_only_quotes():
         assert text.startswith("Tool call: ") or text in spoken
 
 
+def test_usage_is_what_was_read_and_written():
+    asked = request(work(FACTS))
+    usage = ExtractiveModel()(asked).usage
+    read = sum(estimate_tokens(each["content"], "blocks") for each in asked.messages)
+    assert usage is not None
+    assert (usage.model, usage.input_tokens, usage.purpose) == ("extractive", read, "summary")
+
+
 @pytest.mark.parametrize(
     "line_end", ["\r", "\v", "\f", "\x1c", "\x1d", "\x1e", "\x85", "\u2028", "\u2029"], ids=ascii
 )
@@ -242,6 +251,19 @@ def test_nothing_to_read_is_said():
 def test_an_unknown_rule_is_refused():
     with pytest.raises(ConfigError):
         ExtractiveModel("words")
+
+
+@pytest.mark.parametrize("form", ["many lines", "one line"])
+def test_ten_times_the_text_takes_no_more_than_twenty_times_the_time(form: str):
+    seconds = []
+    for size in (35, 350):
+        one = [user("Read."), *exchange("a", json.dumps(list(range(300 * size))))]
+        asked = request(work(FACTS, size) if form == "many lines" else one)
+        assert len(asked.messages[0]["content"]) > 1_400 * size
+        started = time.process_time()
+        ExtractiveModel()(asked)
+        seconds.append(time.process_time() - started)
+    assert seconds[1] < 20 * seconds[0] + 0.5
 
 
 def sessions(data_dir: Path) -> list[list[Any]]:

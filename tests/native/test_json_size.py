@@ -11,7 +11,7 @@ from decimal import Decimal
 from typing import NamedTuple
 
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import example, given, strategies as st
 
 from reference.json import json_size
 from siltstone import _native
@@ -55,6 +55,7 @@ scalars = st.one_of(
     st.floats(),
     any_texts(),
     st.sampled_from([Color.RED, Shade.DARK, Half(0.5), 2**63, -(2**63), 2**63 - 1, -(2**63) - 1]),
+    st.sampled_from([Backwards([1, 2]), Renamed(a=1)]),
 )
 keys = st.one_of(any_texts(), st.integers(), st.floats(), st.booleans(), st.none(), st.just(Color.RED))
 values = st.recursive(
@@ -71,6 +72,8 @@ values = st.recursive(
 
 
 @given(values)
+@example([chr(code) for code in range(0x80)])
+@example({chr(code): None for code in range(0x80)})
 def test_the_size_is_that_of_the_text_that_json_dumps_writes(value):
     assert _native.json_size(value) == json_size(value)
 

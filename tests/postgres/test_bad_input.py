@@ -120,6 +120,20 @@ def test_a_role_without_rights_is_refused_by_name(place: Place, role: str) -> No
     assert place.rows() == before
 
 
+def test_a_role_that_may_only_read_reads(place: Place, role: str) -> None:
+    place.sql(
+        f"GRANT USAGE ON SCHEMA siltstone TO {role}",
+        f"GRANT SELECT ON ALL TABLES IN SCHEMA siltstone TO {role}",
+    )
+    before = place.rows()
+    with opened(place.server.address(database=place.database, user=role)) as store:
+        assert store.read_only
+        assert [hit.content for hit in store.search("a", "where does silt settle?")] == ["silt settles"]
+        with pytest.raises(errors.ReadOnlyStoreError):
+            append(store, "a", message("mud"))
+    assert place.rows() == before
+
+
 def test_a_role_that_may_not_create_writes(place: Place, role: str) -> None:
     place.sql(
         f"GRANT USAGE ON SCHEMA siltstone TO {role}",

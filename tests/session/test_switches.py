@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -184,6 +185,7 @@ def test_a_path_that_is_no_directory_is_refused_and_makes_none(
         (lambda path: opened(path).observe([], on_conflict="merge"), ConfigError, "or 'raise', got 'merge'"),
         (lambda path: opened(path).log("5"), ConfigError, "start must be the number of a message"),
         (lambda path: opened(path).recover("too long"), ConfigError, "the exception that the provider's"),
+        (lambda path: pickle.dumps(opened(path)), TypeError, "a session cannot be pickled"),
     ],
 )
 def test_a_call_that_cannot_be_names_the_remedy(
