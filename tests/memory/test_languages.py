@@ -60,37 +60,22 @@ def test_a_form_of_a_word_finds_another_in_its_language(
         assert found(store, query) == expected
 
 
-def test_entries_of_several_languages_are_ranked_as_by_the_twin(tmp_path: Path) -> None:
-    queries = [
-        "kapı anahtarları", "Haus Schrank und die", "house key", "l'eau de la rivière", "猫 川", "钥",
-        "the die", "und", "kapi anahtr", "Hauser Schrnk", "was ist in dem Haus", "key Schlüssel anahtar clé",
-    ]  # fmt: skip
-    texts = [*ALL * 2, "kapıların", "die", "Haus", "houses"]
-    twins = [lexical.Entry(text, (10 * at, 10 * at + 1)) for at, text in enumerate(texts)]
-    with MemoryStore.open(tmp_path) as store:
-        entries = [Entry(each.content, each.source_range, created_at=0) for each in twins]
-        ids = store.index("s", entries).entry_ids
-        for query, expected in zip(queries, lexical.search(queries, twins), strict=True):
-            hits = store.search("s", query, limit=100)
-            assert [(ids.index(hit.entry_id), hit.score) for hit in hits] == expected, query
+QUERIES = [
+    "kapı anahtarları", "Haus Schrank und die", "house key", "l'eau de la rivière", "猫 川", "钥", "was key",
+    "the die", "und", "kapi anahtr", "Hauser Schrnk", "was ist in dem Haus", "key Schlüssel anahtar clé",
+]  # fmt: skip
 
 
-@pytest.mark.parametrize("among", ["de", "en", "de,en", "tr,de,fr", "vi,de"])
-def test_entries_of_a_chosen_language_are_ranked_as_by_the_twin(tmp_path: Path, among: str) -> None:
-    queries = [
-        "kapı anahtarları",
-        "Haus Schrank und die",
-        "house key",
-        "l'eau de la rivière",
-        "猫 川",
-        "was key",
-    ]
-    texts = [*ALL, "kapıların", "die", "Haus", "houses", "house", "Häuser der Stadt"]
+@pytest.mark.parametrize("among", ["auto", "de", "en", "de,en", "tr,de,fr", "vi,de"])
+def test_entries_of_all_languages_or_of_chosen_ones_are_ranked_as_by_the_twin(
+    tmp_path: Path, among: str
+) -> None:
+    texts = [*ALL * 2, "kapıların", "die", "Haus", "houses", "house", "Häuser der Stadt"]
     twins = [lexical.Entry(text, (10 * at, 10 * at + 1), among=among) for at, text in enumerate(texts)]
-    with MemoryStore.open(tmp_path, language=among.split(",")) as store:
+    with MemoryStore.open(tmp_path, language=None if among == "auto" else among.split(",")) as store:
         entries = [Entry(each.content, each.source_range, created_at=0) for each in twins]
         ids = store.index("s", entries).entry_ids
-        for query, expected in zip(queries, lexical.search(queries, twins), strict=True):
+        for query, expected in zip(QUERIES, lexical.search(QUERIES, twins), strict=True):
             hits = store.search("s", query, limit=100)
             assert [(ids.index(hit.entry_id), hit.score) for hit in hits] == expected, query
 
