@@ -130,7 +130,7 @@ def _write(store: Any, log: Any, session: str, does: str, uid: str) -> None:
         return
     end = version.next_seq
     view = ((0, end),) if end else ()
-    row = NewCompaction(f"row {uid}", "r", (), view, (), end, "", "[]", "", 0, 0, 0, 0, 0)
+    row = NewCompaction("r", (), view, end, "", 0, 0, 0, 0, 0, f"row {uid}")
     log.commit(row, [Entry(f"entry {uid}")], expected=version, clock="", write_id=write_id, messages=messages)
 
 

@@ -15,7 +15,7 @@ FLOORS = {  # lowest first: a room imports rooms of earlier lines, and itself
         "_native errors",
         "embedding hooks messages refusals",
         "documented index limits llm redaction tokens",
-        "events",
+        "checks events",
         "compaction knowledge memory models",
         "archive evaluation recall testing tools",
         "systems",

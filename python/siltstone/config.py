@@ -22,10 +22,11 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Final
 
-from siltstone.compaction import checks, results
+from siltstone import checks
+from siltstone.checks import nearest
+from siltstone.compaction import results
 from siltstone.compaction.base import Compactor
 from siltstone.compaction.chain import Chain
-from siltstone.compaction.checks import nearest
 from siltstone.compaction.emergency import Emergency
 from siltstone.compaction.prompts import PROMPT, SUMMARY_PREFIX
 from siltstone.errors import ConfigError, refuse

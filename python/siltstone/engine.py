@@ -12,8 +12,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
-from siltstone import errors, llm
-from siltstone.compaction import checks
+from siltstone import checks, errors, llm
 from siltstone.compaction.base import Compaction, CompactionError, Compactor, Skip, Trigger, check_policy
 from siltstone.compaction.emergency import Emergency, Lighten as Lighten, check_room as check_room
 from siltstone.compaction.prompts import estimated_usage

@@ -14,7 +14,7 @@ from siltstone.errors import CompactionNotFoundError, ConfigError, EntryNotFound
 from siltstone.memory import RecallCandidate, RecallRecord, StoredEntry
 from siltstone.memory.base import Store, entries_of, rows_at, rows_of, sessions_of
 from siltstone.memory.convert import datetime_from, message_of
-from siltstone.memory.log import CompactionRow, Derived, LogRow, NewCompaction, SessionLog
+from siltstone.memory.log import CompactionRow, Derived, LogRow, SessionLog, ancestors
 from siltstone.messages import Message, decode, opens_turn, read_history, read_message, summary_level
 from siltstone.messages.message import RULE_ROLES
 from siltstone.session import Session
@@ -434,7 +434,7 @@ def told(log: SessionLog, said: Said | None = None) -> tuple[list[TurnTokens], l
 
     *said* has the messages that earlier calls have read.
     """
-    line_of_rows = list(_line(log))
+    line_of_rows = [*ancestors(log, log.state().head)][::-1]
     marks = [
         Mark(
             row.compaction_id,
@@ -496,17 +496,6 @@ def _opens_turn(row: LogRow) -> bool:
     if row.provenance == "original" and row.raw.startswith(_PLAIN):
         return True  # as most are: no tool result is a plain text
     return row.role == "user" and opens_turn(read_message(decode(row.raw), row.seq))
-
-
-def _line(log: SessionLog) -> Iterator[CompactionRow]:
-    """The rows that led to the current view, oldest first."""
-    rows = {row.compaction_id: row for row in log.compactions()}
-    head, found = log.state().head, []
-    at = None if head is None else head.compaction_id
-    while at in rows:
-        found.append(rows[at])
-        at = rows[at].parent
-    return reversed(found)
 
 
 # The decision of one compaction on each message of the view before it.
@@ -714,12 +703,8 @@ def _shares(order: Sequence[str], parts: Iterable[tuple[str, int]]) -> dict[str,
 
 def _texts(log: SessionLog, row: CompactionRow | None) -> tuple[Derived, ...]:
     """The derived texts of the view that *row* left, in their order."""
-    ids = [] if row is None else [piece for piece in _view(row.compaction) if isinstance(piece, int)]
+    ids = [] if row is None else [piece for piece in row.compaction.view if isinstance(piece, int)]
     return tuple(log.derived(ids)) if ids else ()
-
-
-def _view(row: NewCompaction) -> list[object]:
-    return [*row.view]
 
 
 def _before(parent: CompactionRow | None, texts: tuple[Derived, ...], end: int) -> list[int]:

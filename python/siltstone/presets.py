@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from siltstone.compaction.checks import nearest
+from siltstone.checks import nearest
 from siltstone.errors import ConfigError
 from siltstone.systems.base import Live as Live, Preset as Preset, System as System
 from siltstone.systems.meerkat import meerkat as meerkat

@@ -10,8 +10,8 @@ from hypothesis import example, given, strategies as st
 
 from compacting import assistant, exchange, user
 from siltstone import ConfigError, TieredCompactor, TieredConfig, estimate_tokens
+from siltstone.checks import reached_at, share_of
 from siltstone.compaction import CompactionContext
-from siltstone.compaction.checks import reached_at, share_of
 from siltstone.config import read_settings
 from siltstone.messages import groups, read_history
 from siltstone.systems.spacebot.config import FALLBACK_WINDOW

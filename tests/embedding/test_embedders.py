@@ -117,9 +117,9 @@ class Shape:
         ({"id": ""}, "embedder.id must be a str of 1 to 256 bytes, got ''"),
         ({"id": 7}, "embedder.id must be a str of 1 to 256 bytes, got 7"),
         ({"id": "é" * 129}, "embedder.id must be a str of 1 to 256 bytes, got 'é"),
-        ({"dimension": 0}, "embedder.dimension must be an int in 1..65536, got 0"),
-        ({"dimension": 65_537}, "embedder.dimension must be an int in 1..65536, got 65537"),
-        ({"dimension": "2"}, "embedder.dimension must be an int in 1..65536, got '2'"),
+        ({"dimension": 0}, "embedder.dimension must be an integer in 1..65536, got 0"),
+        ({"dimension": 65_537}, "embedder.dimension must be an integer in 1..65536, got 65537"),
+        ({"dimension": "2"}, "embedder.dimension must be an integer in 1..65536, got '2'"),
         ({"embed_query": None}, "embedder 'test/shape' must have a method embed_query"),
     ],
 )

@@ -147,11 +147,7 @@ def test_a_relative_path_is_of_the_directory_it_was_opened_in(
             "fusion must be 'zscore' or 'rrf', got \"sum\"",
         ),
         *(
-            (
-                {"embed_timeout": seconds, "embedder": Counting()},
-                ConfigError,
-                f"seconds above 0, got {seconds}",
-            )
+            ({"embed_timeout": seconds, "embedder": Counting()}, ConfigError, f"seconds > 0, got {seconds}")
             for seconds in (0, float("nan"))
         ),
         ({"embedder": object()}, ConfigError, "embedder.id must be a str of 1 to 256 bytes, got None"),

@@ -127,7 +127,7 @@ def test_a_limit_out_of_its_bounds_is_refused_by_name(field: str, least: int, mo
         assert getattr(Limits(**{field: value}), field) == value
     for value in (least - 1, most + 1, -1, True, 5.0, "5", None):
         with pytest.raises(
-            ConfigError, match=f"{field} of Limits must be an int in {least}..{most}"
+            ConfigError, match=f"{field} of Limits must be an integer in {least}..{most}"
         ) as caught:
             Limits(**{field: value})  # type: ignore[arg-type]
         assert vars(caught.value)["field"] == field

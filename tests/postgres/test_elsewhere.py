@@ -48,7 +48,7 @@ def test_a_turn_takes_three_exchanges_and_a_warm_search_one(newest_postgres: Pos
 
 def test_each_write_takes_one_exchange(newest_postgres: Postgres) -> None:
     """One statement is one commit: what a log and a store write while a session runs."""
-    row = NewCompaction("p", "r", (), ((0, 1),), (), 1, "", "[]", "", 0, 0, 0, 0, 0)
+    row = NewCompaction("r", (), ((0, 1),), 1, "", 0, 0, 0, 0, 0, "p")
     said = [NewMessage(json.dumps(user("hello")), "user", "any", "original", 8, 1_000)]
     with newest_postgres.database() as database, Proxy(newest_postgres.port) as proxy:
         opened(newest_postgres.address(database=database), setup=True).close()

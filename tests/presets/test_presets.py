@@ -571,10 +571,10 @@ def test_wf_42_status_and_a_forced_run_are_calls_and_commands(tmp_path: Path) ->
 #: A text of each system that says one thing, and how its error names the key, the bound and the value.
 WRONG = [
     ("meerkat", "[compaction]\nrecent_turn_budget = 0", "recent_turn_budget must be > 0, got 0"),
-    ("meerkat", '[compaction]\nrecent_turn_budget = "6"', "recent_turn_budget must be an int, got '6'"),
+    ("meerkat", '[compaction]\nrecent_turn_budget = "6"', "recent_turn_budget must be an integer, got '6'"),
     ("meerkat", "[compaction]\nrecent_turn_budge = 6", "did you mean 'recent_turn_budget'"),
     ("meerkat", "[compactoin]\nrecent_turn_budget = 6", "did you mean 'compaction'"),
-    ("meerkat", "recent_turn_budget = {}", "recent_turn_budget must be an int, got {}"),
+    ("meerkat", "recent_turn_budget = {}", "recent_turn_budget must be an integer, got {}"),
     ("spacebot", "[defaults]\ncontext_window = {}", "context_window must be"),
     ("spacebot", "[defaults.compactoin]\nbackground_threshold = 0.8", "did you mean 'compaction'"),
     ("spacebot", "[[agents]]\n[agents.compaction]\nworker_threshhold = 1", "did you mean 'worker_threshold'"),
@@ -588,7 +588,7 @@ WRONG = [
     ("rustant", "[search]\nmax_results = 1001", "max_results must be at most 1000, got 1001"),
     ("rustant", "[serch]\nenabled = true", "did you mean 'search'"),
     ("waterfall", "**immediate_window**: 0", "immediate_window must be"),
-    ("waterfall", "**immediate_window**: many", "immediate_window must be an int, got 'many'"),
+    ("waterfall", "**immediate_window**: many", "immediate_window must be an integer, got 'many'"),
     ("waterfall", "**imediate_window**: 4", "did you mean 'immediate_window'"),
     ("waterfall", "**profile**: nobody", "profile must be the name of a model, got 'nobody'"),
     ("openclaw", '{"hardCapTokens": -1}', "hardCapTokens must be an integer >= 0, got -1"),
@@ -596,7 +596,7 @@ WRONG = [
     ("openclaw", '{"hardCapToken": 1}', "did you mean 'hardCapTokens'"),
     ("openclaw", '{"maxHistoryShare": "x"}', "maxHistoryShare must be"),
     ("openclaw", '{"trimScope": "session"}', "trimScope must be 'request' or 'history'"),
-    ("openclaw", '{"evictionDays": 99999999999}', "evictionDays must be at most 3650000, got 9"),
+    ("openclaw", '{"evictionDays": 99999999999}', "evictionDays must be an integer in 0..3650000, got 9"),
     ("openclaw", '{"maxSegments": 1, "max_segments": 2}', "maxSegments and max_segments are the same"),
     ("openclaw", '{"agents": {"defaults": {"memoryContex": {}}}}', "did you mean 'memoryContext'"),
 ]  # fmt: skip

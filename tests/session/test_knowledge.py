@@ -466,10 +466,10 @@ def test_without_memory_there_are_no_facts(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"fact_min": 10, "fact_max": 5}, "fact_min must be <= fact_max"),
+        ({"fact_min": 10, "fact_max": 5}, "fact_min must be an integer in 0..5"),
         ({"max_facts": 0}, "max_facts must be an integer >= 1"),
         ({"ttl": timedelta(0)}, "ttl must be None or a timedelta > 0"),
-        ({"patterns": 1}, "patterns must be true or false"),
+        ({"patterns": 1}, "patterns must be True or False"),
         ({"extraction_timeout": 0}, "extraction_timeout must be"),
     ],
 )

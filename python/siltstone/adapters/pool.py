@@ -13,9 +13,10 @@ from types import MappingProxyType
 from typing import Any, Generic, TypeAlias, TypeVar
 from uuid import UUID
 
+from siltstone import checks
 from siltstone.adapters.base import AnySession, Door, memory_tools, sync_session
 from siltstone.adapters.host import HostDialect
-from siltstone.errors import ConfigError, refuse
+from siltstone.errors import ConfigError
 from siltstone.hooks import gives_coroutine
 from siltstone.memory.base import Store
 from siltstone.session import Session
@@ -73,8 +74,7 @@ class Pool(Generic[M]):
         options: Mapping[str, Any] = MappingProxyType({}),
         tools: bool = True,
     ) -> None:
-        if type(most_open) is not int or most_open < 1:
-            refuse("most_open", "an integer >= 1", most_open)
+        checks.at_least("most_open", most_open, 1)
         is_store = hasattr(source, "open_log")
         if not is_store and not callable(source) and not isinstance(source, Session | AsyncSession):
             raise ConfigError(

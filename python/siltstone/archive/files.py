@@ -15,8 +15,9 @@ from pathlib import Path
 from threading import RLock
 from typing import BinaryIO, Final, NamedTuple
 
+from siltstone import checks
 from siltstone.archive import records
-from siltstone.errors import ConfigError, refuse
+from siltstone.errors import ConfigError
 
 _DAY_MS: Final = 86_400_000
 
@@ -59,9 +60,8 @@ class SegmentArchive:
     def __init__(
         self, folder: str | os.PathLike[str], *, max_segments: int = 20_000, eviction_days: int = 90
     ) -> None:
-        for name, value, least in (("max_segments", max_segments, 1), ("eviction_days", eviction_days, 0)):
-            if type(value) is not int or value < least:
-                refuse(name, f"an integer >= {least}", value)
+        checks.at_least("max_segments", max_segments, 1)
+        checks.at_least("eviction_days", eviction_days, 0)
         self.path: Final = Path(folder) / "segments.jsonl"
         self.skipped = 0
         self._most, self._days = max_segments, eviction_days

@@ -13,6 +13,7 @@ from pathlib import Path
 from threading import RLock
 from typing import Final
 
+from siltstone import checks
 from siltstone.archive import records
 from siltstone.archive.files import (
     Said,
@@ -24,7 +25,6 @@ from siltstone.archive.files import (
     read_vectors,
 )
 from siltstone.documented import DIMENSION, KeptBm25, hash_vector, hybrid_scores, passes
-from siltstone.errors import refuse
 from siltstone.knowledge import Fact
 from siltstone.knowledge.base import now_ms
 
@@ -82,8 +82,7 @@ class ContextArchive:
         embedder_id: str = HASHED,
         redact: Callable[[str], str] = str,
     ) -> None:
-        if type(dimension) is not int or dimension < 8:
-            refuse("dimension", "an integer >= 8", dimension)
+        checks.at_least("dimension", dimension, 8)
         self.folder: Final = Path(folder)
         self.segments: Final = SegmentArchive(folder, max_segments=max_segments, eviction_days=eviction_days)
         self._embed, self._dimension, self._redact = embed, dimension, redact

@@ -7,7 +7,8 @@ from dataclasses import dataclass, fields, replace
 from itertools import pairwise
 from typing import Any
 
-from siltstone.compaction import checks
+from siltstone import checks
+from siltstone.checks import share_of
 from siltstone.compaction.base import (
     Compaction,
     CompactionContext,
@@ -17,7 +18,6 @@ from siltstone.compaction.base import (
     Trigger,
     check_policy,
 )
-from siltstone.compaction.checks import share_of
 from siltstone.compaction.results import ACTION as COMPRESS, CompressToolOutput
 from siltstone.compaction.rewrite import composed, end_of
 from siltstone.llm import LAST_RESORT, Completion, CompletionRequest, Flow, UsageRecord, relayed

@@ -9,10 +9,10 @@ from itertools import islice
 from operator import sub
 from typing import Final
 
-from siltstone import messages as chat
-from siltstone.compaction import checks, rewrite as rewrites
+from siltstone import checks, messages as chat
+from siltstone.checks import LEAST_RESULT
+from siltstone.compaction import rewrite as rewrites
 from siltstone.compaction.base import Compaction, CompactionContext, Compactor, Skip, Substitute, Trigger
-from siltstone.compaction.checks import LEAST_RESULT
 from siltstone.compaction.prompts import SUMMARY_PREFIX, framed
 from siltstone.compaction.validate import validate
 from siltstone.compaction.without_model import mechanical_summary, roomiest_note

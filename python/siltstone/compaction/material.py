@@ -352,9 +352,8 @@ class Piece:
 
     def __len__(self) -> int:
         """The number of messages that it shows, wholly or in part."""
-        shown = {
-            id(segment.messages): len(segment.messages) for segment in self.segments
-        }  # the lines of one message share one tuple
+        # The lines of one message share one tuple.
+        shown = {id(segment.messages): len(segment.messages) for segment in self.segments}
         return sum(shown.values())
 
     @property

@@ -9,9 +9,9 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeAlias, TypeVar
 
-from siltstone.compaction import checks
+from siltstone import checks
+from siltstone.checks import reached_at
 from siltstone.compaction.base import Compaction, CompactionContext, Configured, Skip, Substitute, Trigger
-from siltstone.compaction.checks import reached_at
 from siltstone.compaction.rewrite import clamped_alone, tokens_cut
 from siltstone.compaction.without_model import size
 from siltstone.llm import Flow

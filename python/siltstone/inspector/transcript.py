@@ -13,7 +13,7 @@ from siltstone.figures import PLACINGS, difference, why
 from siltstone.memory.base import Store
 from siltstone.memory.convert import message_of
 from siltstone.memory.database_log import MOST_RECALLS
-from siltstone.memory.log import CompactionRow, LogRow, SessionLog
+from siltstone.memory.log import CompactionRow, LogRow, SessionLog, ancestors
 from siltstone.messages import Message, Part, decode, summary_level
 from siltstone.session import Session
 from siltstone.session.committing import UNDO
@@ -159,17 +159,7 @@ def places(log: SessionLog) -> Places:
         if each.seq is not None
     }
     spans.append((head.next_seq, state.next_seq))
-    return Places(tuple(spans), shortened, tuple(_line(log, state.head)), pins, state.next_seq)
-
-
-def _line(log: SessionLog, head: CompactionRow) -> list[CompactionRow]:
-    rows = {row.compaction_id: row for row in log.compactions()}
-    found: list[CompactionRow] = []
-    at: int | None = head.compaction_id
-    while at in rows:
-        found.append(rows[at])
-        at = rows[at].parent
-    return found[::-1]
+    return Places(tuple(spans), shortened, tuple(ancestors(log, state.head))[::-1], pins, state.next_seq)
 
 
 def log_page(log: SessionLog, start: int, end: int, most: int = MOST) -> list[Shown]:
@@ -290,9 +280,7 @@ def view_page(log: SessionLog, n: int | None, start: int, end: int, most: int = 
         ConfigError: there is no such view.
     """
     state = log.state()
-    led = (
-        [] if state.head is None else [row for row in _line(log, state.head) if row.compaction.reason != UNDO]
-    )
+    led = [row for row in ancestors(log, state.head) if row.compaction.reason != UNDO][::-1]
     if n is not None and n > len(led):
         raise ConfigError(f"the session has {len(led)} views that a compaction left, not {n}", "view", n)
     if n is None:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Final, Literal
 
+from siltstone import checks
 from siltstone.errors import ConfigError
 from siltstone.knowledge.base import Correction, Fact, new_fact, now_ms
 from siltstone.messages.text import without_control
@@ -95,8 +96,7 @@ class KnowledgeDistiller:
         kept: Mapping[str, Any] | None = None,
     ) -> None:
         for name, value in (("max_rules", max_rules), ("min_entries", min_entries)):
-            if type(value) is not int or value < 1:
-                raise ConfigError(f"{name} must be an integer >= 1, got {value!r}", field=name, value=value)
+            checks.at_least(name, value, 1)
         self._enabled, self._most, self._least = enabled, max_rules, min_entries
         self._tool_rules = tool_rules
         self._rules: dict[str, Rule] = {}

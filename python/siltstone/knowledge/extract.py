@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Final, Literal
 
+from siltstone import checks
 from siltstone.documented import tokens
-from siltstone.errors import ConfigError, ModelError
+from siltstone.errors import ModelError
 from siltstone.knowledge.base import KINDS, STANDING, Fact, InMemoryFacts, new_fact, pattern, patterns
 from siltstone.knowledge.search import HybridFacts, entities_of, named, topics_of
 from siltstone.knowledge.standing import is_standing
@@ -91,36 +92,16 @@ class KnowledgeConfig:
     tool_rules: bool = True
 
     def __post_init__(self) -> None:
-        for name in (
-            "patterns",
-            "knowledge_extraction",
-            "tool_facts",
-            "fact_inclusive",
-            "rules",
-            "tool_rules",
-        ):
-            if not isinstance(getattr(self, name), bool):
-                raise _wrong(name, "true or false", getattr(self, name))
-        for name in ("fact_min", "fact_max", "max_facts", "max_corrections", "max_rules", "min_entries"):
-            value = getattr(self, name)
-            if type(value) is not int or value < (0 if name == "fact_min" else 1):
-                raise _wrong(name, "an integer >= 0" if name == "fact_min" else "an integer >= 1", value)
-        if self.fact_min > self.fact_max:
-            raise _wrong("fact_min", f"<= fact_max, {self.fact_max}", self.fact_min)
+        checks.each(self, "patterns knowledge_extraction tool_facts fact_inclusive", checks.boolean)
+        checks.each(self, "rules tool_rules", checks.boolean)
+        checks.each(self, "fact_max max_facts max_corrections max_rules min_entries", checks.at_least, 1)
+        checks.within("fact_min", self.fact_min, 0, self.fact_max)
         for name, choices in _CHOICES.items():
-            if getattr(self, name) not in choices:
-                raise _wrong(name, "one of " + ", ".join(map(repr, choices)), getattr(self, name))
+            checks.one_of(name, getattr(self, name), choices)
         HybridFacts(InMemoryFacts(), self.full_text_weight, self.vector_weight, self.dimensions)
-        seconds = self.extraction_timeout
-        is_number = isinstance(seconds, int | float) and not isinstance(seconds, bool)
-        if seconds is not None and not (is_number and 0 < seconds < float("inf")):
-            raise _wrong("extraction_timeout", "None or a number of seconds > 0", seconds)
+        checks.seconds("extraction_timeout", self.extraction_timeout)
         if self.ttl is not None and not (isinstance(self.ttl, timedelta) and self.ttl > timedelta(0)):
-            raise _wrong("ttl", "None or a timedelta > 0", self.ttl)
-
-
-def _wrong(field: str, bound: str, value: object) -> ConfigError:
-    return ConfigError(f"{field} must be {bound}, got {value!r}", field=field, value=value)
+            checks.refuse("ttl", "None or a timedelta > 0", self.ttl)
 
 
 # The prompt for a model that extracts facts.

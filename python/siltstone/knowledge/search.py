@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final, NamedTuple, Protocol, runtime_checkable
 
+from siltstone import checks
 from siltstone._native import DocumentedBm25
 from siltstone.documented import bm25, cosine, least_matches, tokens, word_vector
-from siltstone.errors import ConfigError
 from siltstone.knowledge.base import Fact, FactStore, now_ms, patterns, rows
 
 # Finds the topics of a text, and its names, addresses, dates and amounts, by rules and without a model.
@@ -247,16 +247,11 @@ class HybridFacts:
     enabled: bool = True
 
     def __post_init__(self) -> None:
-        for name in ("full_text_weight", "vector_weight"):
-            weight = getattr(self, name)
-            if type(weight) not in (int, float) or not 0 <= weight <= 1:
-                raise _wrong(name, "in 0..1", weight)
+        checks.each(self, "full_text_weight vector_weight", checks.share)
         if self.full_text_weight + self.vector_weight <= 0:
-            raise _wrong("vector_weight", "above 0 where full_text_weight is 0", self.vector_weight)
-        if type(self.dimensions) is not int or self.dimensions < 8:
-            raise _wrong("dimensions", "an integer >= 8", self.dimensions)
-        if type(self.max_results) is not int or not 1 <= self.max_results <= MAX_RESULTS:
-            raise _wrong("max_results", f"an integer in 1..{MAX_RESULTS}", self.max_results)
+            checks.refuse("vector_weight", "above 0 where full_text_weight is 0", self.vector_weight)
+        checks.each(self, "dimensions", checks.at_least, 8)
+        checks.each(self, "max_results", checks.within, 1, MAX_RESULTS)
 
     def __len__(self) -> int:
         """The number of facts that hold now."""
@@ -300,7 +295,3 @@ class HybridFacts:
             share = matched / best if best > 0 else 0.0
             scores.append(self.full_text_weight * share + self.vector_weight * similar)
         return scores
-
-
-def _wrong(field: str, bound: str, value: object) -> ConfigError:
-    return ConfigError(f"{field} must be {bound}, got {value!r}", field=field, value=value)

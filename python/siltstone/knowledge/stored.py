@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, replace
 from threading import RLock
 from typing import Any, Final, Protocol, TypeAlias, runtime_checkable
 
+from siltstone import checks
 from siltstone.documented import tokens, word_vector
 from siltstone.errors import ConfigError, StoreConflictError
 from siltstone.knowledge.base import Correction, Fact, fact_of
@@ -92,8 +93,7 @@ class StoredFacts:
         dimensions: int | None = None,
     ) -> None:
         for name, value in (("max_facts", max_facts), ("max_corrections", max_corrections)):
-            if type(value) is not int or value < 1:
-                raise ConfigError(f"{name} must be an integer >= 1, got {value!r}", field=name, value=value)
+            checks.at_least(name, value, 1)
         self._rows, self._session, self._namespace = rows, session_id, namespace
         self._redact = redact
         self._most, self._most_corrections = max_facts, max_corrections
@@ -159,9 +159,8 @@ class StoredFacts:
 
         def rows_of(rows: Sequence[FactRow]) -> list[NewFactRow]:
             there = {key for _, _, state, key, *_ in rows if state in _FACTS}
-            left = [
-                fact for fact in facts if fact.id in there or fact.id not in seen
-            ]  # else it was forgotten
+            # A fact that was seen, and is not there, was forgotten.
+            left = [fact for fact in facts if fact.id in there or fact.id not in seen]
             written = self._fact_rows(rows, left) if left else []
             if progress is not None:
                 row_id = self._own_note(_PROGRESS)[0]

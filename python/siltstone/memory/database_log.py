@@ -154,11 +154,8 @@ def entry_of(
         own: The places of its parts that belong to siltstone's own tools.
     """
     text = indexable_text(message, index_tools=index_tools, own=own)
-    return entry_with(text, message, created_at) if text and not text.isspace() else None
-
-
-def entry_with(text: str, message: Message, created_at: int) -> Entry:
-    """The entry of a message whose text to index is *text*, said at *created_at*, in ms since 1970."""
+    if not text or text.isspace():
+        return None
     name = None
     if message.said is None:  # no single text has a name
         name = next((part.name for part in message.parts if part.name), None)
@@ -240,10 +237,8 @@ class DatabaseLog:
         self._limits = limits
         self._on_entries = on_entries  # told when a commit may have brought some
         self._titled = self._is_searched = False
-        self._known: tuple[_Version | None, logs.SessionVersion | None] = (
-            None,
-            None,
-        )  # the last version, twice
+        # The last version, twice.
+        self._known: tuple[_Version | None, logs.SessionVersion | None] = (None, None)
 
     def state(self) -> logs.LogState:
         """The state of the log."""

@@ -9,9 +9,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from heapq import heapify, heappop, heapreplace
 from itertools import pairwise
-from math import inf, isfinite
+from math import isfinite
 from typing import Any, Final, TypeAlias
 
+from siltstone import checks
 from siltstone._native import Asked
 from siltstone.errors import ConfigError, refuse
 from siltstone.events import SearchDegraded, StoreHook
@@ -217,11 +218,8 @@ class Reranker:
     def __post_init__(self) -> None:
         if not callable(self.score) or inspect.iscoroutinefunction(self.score):
             refuse("reranker", "a function of a query and texts, and not async", self.score)
-        if type(self.depth) is not int or not 2 <= self.depth <= MAX_DEPTH:
-            refuse("depth", f"an integer of 2..{MAX_DEPTH}", self.depth)
-        is_number = isinstance(self.timeout, int | float) and not isinstance(self.timeout, bool)
-        if not is_number or not 0 < self.timeout < inf:
-            refuse("timeout", "a finite number of seconds above 0", self.timeout)
+        checks.within("depth", self.depth, 2, MAX_DEPTH)
+        checks.seconds("timeout", self.timeout, "")
 
     def reranked(
         self, session_id: str, query: str, hits: list[SearchHit], ranker: str, hooks: Sequence[StoreHook]

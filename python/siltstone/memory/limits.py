@@ -62,7 +62,7 @@ class Limits:
             value, least = getattr(self, name), _LEAST.get(name, 1)
             if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
                 raise ConfigError(
-                    f"{name} of Limits must be an int in {least}..{most}, got {value!r}", name, value
+                    f"{name} of Limits must be an integer in {least}..{most}, got {value!r}", name, value
                 )
 
     def check_batch(self, entries: Sequence[Entry]) -> None:

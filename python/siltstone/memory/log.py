@@ -120,37 +120,37 @@ class NewCompaction(NamedTuple):
     ``CompactionRow`` is the same with the id that the store gave it.
 
     Attributes:
-        policy: The policy's name.
         reason: The trigger's reason.
         covers: The ranges of messages that are on the line of the session and not shown.
         view: The view right after it.
-        derived: The new derived texts; ``NewRef`` names them in ``view``.
         next_seq: The first message after the rewritten history. Messages from here on follow the view.
-        model: The model that wrote the summary, empty if unknown.
-        usage: The model calls as JSON text.
         state: The policy's own state as JSON text, empty if it has none.
         tokens_before: Tokens of the view before, by the policy's rule.
         tokens_after: Tokens of the view after.
         messages_before: Messages in the view before.
         messages_after: Messages in the view after.
         created_at: Milliseconds since 1970, UTC.
+        policy: The policy's name; empty where no policy made it.
+        derived: The new derived texts; ``NewRef`` names them in ``view``.
+        model: The model that wrote the summary, empty if unknown.
+        usage: The model calls as JSON text.
         notes: How it was made, as JSON text, empty where nobody said.
     """
 
-    policy: str
     reason: str
     covers: tuple[tuple[int, int], ...]
     view: tuple[ViewItem, ...]
-    derived: tuple[NewDerived, ...]
     next_seq: int
-    model: str
-    usage: str
     state: str
     tokens_before: int
     tokens_after: int
     messages_before: int
     messages_after: int
     created_at: int
+    policy: str = ""
+    derived: tuple[NewDerived, ...] = ()
+    model: str = ""
+    usage: str = "[]"
     notes: str = ""
 
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 import os
 import re
 from collections.abc import Iterable, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
-from siltstone import _native
+from siltstone import _native, checks
 from siltstone.errors import ConfigError, refuse
 from siltstone.hooks import checked_hooks
 from siltstone.memory.base import Store
@@ -110,7 +109,7 @@ class Searching(NamedTuple):
             from siltstone.embedding.base import check_embedder  # few stores have one
 
             check_embedder(embedder)
-        check_seconds("embed_timeout", embed_timeout)
+        checks.seconds("embed_timeout", embed_timeout, "")
         if not isinstance(limits, Limits):
             refuse("limits", "Limits", limits)
         if reranker is not None:
@@ -136,12 +135,6 @@ class Searching(NamedTuple):
 
         key = native.use_embedder(self.embedder.id, self.embedder.dimension, self.reembed)
         return Vectors(asked or native, self.embedder, key, self.embed_timeout, self.hooks)
-
-
-def check_seconds(name: str, seconds: float) -> None:
-    """Raises ConfigError if *seconds* is not a finite number above 0."""
-    if not 0 < seconds < math.inf:
-        refuse(name, "a finite number of seconds above 0", seconds)
 
 
 def check_has_embedder(ranker: str, embedder: object) -> None:

@@ -23,7 +23,7 @@ from typing import (
     cast,
 )
 
-from siltstone import _native
+from siltstone import _native, checks
 from siltstone.embedding.base import Embedder
 from siltstone.errors import EntryNotFoundError, StoreBusyError, StoreOpenError
 from siltstone.memory import entry
@@ -32,7 +32,7 @@ from siltstone.memory.convert import MAX_INTEGER
 from siltstone.memory.forgetting import FactRow
 from siltstone.memory.limits import Limits
 from siltstone.memory.log import SessionLog
-from siltstone.memory.opening import Searching, check_seconds
+from siltstone.memory.opening import Searching
 from siltstone.postgres import mirror as mirrors
 from siltstone.postgres.database import DEADLINE, Database
 from siltstone.postgres.mirror import BUSY
@@ -152,7 +152,7 @@ class PostgresStore(Store):
             ImportError: the extra ``postgres`` is not installed.
         """
         searching = Searching.of(ranker, embedder, **settings)
-        check_seconds("deadline", deadline)
+        checks.seconds("deadline", deadline, "")
         database = Database.open(
             conninfo,
             schema,

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, fields
 from datetime import datetime
 from typing import Any, Literal, NamedTuple
 
+from siltstone import checks
 from siltstone.errors import ConfigError
 from siltstone.memory.entry import RECALL_MIN_SCORE
 
@@ -102,35 +103,17 @@ class RecallConfig:
     cut: bool = True
 
     def __post_init__(self) -> None:
-        for name in (
-            "enabled",
-            "redaction",
-            "knowledge_extraction",
-            "cross_session",
-            "recall_frame",
-            "cut",
-            "standing",
-        ):
-            value = getattr(self, name)
-            if not isinstance(value, bool) and (name != "cross_session" or value is not None):
-                raise _wrong(name, "true or false", value)
-        for name, least in (
-            ("hard_cap_tokens", 0), ("max_segments", 1), ("eviction_days", 0), ("expand_neighbors", 0),
-        ):  # fmt: skip
-            value = getattr(self, name)
-            if type(value) is not int or value < least:
-                raise _wrong(name, f"an integer >= {least}", value)
-        if self.eviction_days > MAX_EVICTION_DAYS:
-            raise _wrong("eviction_days", f"at most {MAX_EVICTION_DAYS}", self.eviction_days)
-        if not (type(self.share) in (int, float) and 0 <= self.share <= 1):
-            raise _wrong("share", "in 0..1", self.share)
-        score = self.auto_recall_min_score
-        if score is not None and not (type(score) in (int, float) and 0 <= score <= 1):
-            raise _wrong("auto_recall_min_score", "in 0..1", score)
+        checks.each(self, "enabled redaction knowledge_extraction recall_frame cut standing", checks.boolean)
+        checks.each(self, "cross_session", checks.boolean, unless=(None,))
+        checks.each(self, "hard_cap_tokens expand_neighbors", checks.at_least, 0)
+        checks.each(self, "max_segments", checks.at_least, 1)
+        checks.each(self, "eviction_days", checks.within, 0, MAX_EVICTION_DAYS)
+        checks.each(self, "share", checks.share)
+        checks.each(self, "auto_recall_min_score", checks.share, unless=(None,))
         for name, choices in _CHOICES.items():
             chosen = getattr(self, name)
             if chosen not in choices:
-                raise _wrong(name, "one of " + ", ".join(map(repr, choices)), chosen)
+                checks.refuse(name, "one of " + ", ".join(map(repr, choices)), chosen)
 
     @classmethod
     def documented(cls, **changed: Any) -> RecallConfig:
@@ -154,7 +137,7 @@ class RecallConfig:
             if isinstance(value, Mapping) and home in value:
                 value = value[home]
         if not isinstance(value, Mapping):
-            raise _wrong("json", "an object", value)
+            checks.refuse("json", "an object", value)
         known = {each.name for each in fields(cls)}
         settings: dict[str, Any] = {}
         for key, item in value.items():
@@ -242,7 +225,3 @@ class RecallBlock:
     considered: str = field(default="[]", repr=False, compare=False)
     below: int = field(default=0, repr=False, compare=False)
     query: tuple[int, ...] = field(default=(), repr=False, compare=False)
-
-
-def _wrong(field: str, bound: str, value: object) -> ConfigError:
-    return ConfigError(f"{field} must be {bound}, got {value!r}", field=field, value=value)

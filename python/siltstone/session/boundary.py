@@ -808,13 +808,3 @@ def check_legal(history: Sequence[Message], session_id: str) -> None:
             "message out, and siltstone.messages.conversion.convert writes all in one dialect",
             findings=tuple(found),
         )
-
-
-def check_bytes(request_bytes: int) -> None:
-    """Checks the size of a request that the host gives.
-
-    Raises:
-        ConfigError: *request_bytes* is not an integer of 0 or more.
-    """
-    if type(request_bytes) is not int or request_bytes < 0:
-        refuse("request_bytes", "an integer >= 0, or None", request_bytes)

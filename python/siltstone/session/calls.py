@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NoReturn, Self, TypeAlias, Unpack
 
+from siltstone import checks
 from siltstone.compaction.base import Compactor, Reason, Trigger, check_policy
 from siltstone.errors import ConfigError, SessionBusyError, StoreError, StoreUnavailableError, refuse
 from siltstone.llm import Steps, UsageRecord
@@ -22,7 +23,6 @@ from siltstone.session.background import Job
 from siltstone.session.boundary import (
     Prepared,
     boundary,
-    check_bytes,
     compaction,
     copied,
     in_flight,
@@ -121,7 +121,7 @@ class SessionCalls:
     ) -> Steps[Prepared]:
         """``prepare``."""
         if request_bytes is not None:
-            check_bytes(request_bytes)
+            checks.at_least("request_bytes", request_bytes, 0)
         if (answer := self.known(policy, recall)) is not None:  # this call waited for an equal one
             return answer
         if self.core.knowing.is_learning:
@@ -344,6 +344,15 @@ class SessionCalls:
         self.check_memory()
         self.core.check_open()
 
+    @contextmanager
+    def changing_facts(self) -> Iterator[None]:
+        """A change of what is known. The next request recalls anew, whatever came of it."""
+        self.check_facts()
+        try:
+            yield
+        finally:
+            self.recall_anew()
+
     def memory_save(self) -> Tool:
         """The tool ``memory_save``: the model saves a fact of this session, or of its namespace."""
         from siltstone.session.learning import save
@@ -377,10 +386,8 @@ class SessionCalls:
             )
 
         def forget(fact_ids: Sequence[str]) -> int:
-            try:
+            with self.changing_facts():
                 return forget_known(self.core, fact_ids)
-            finally:
-                self.recall_anew()
 
         return memory_forget(forget)
 

@@ -123,14 +123,10 @@ def row_of(
     """*step* as a new row for the log, and the view of this row followed by the messages *new*."""
     base = step.base
     row = logs.NewCompaction(
-        policy="",
         reason=step.reason,
         covers=base.covers if base else (),
         view=step.view,
-        derived=(),
         next_seq=state.end,
-        model="",
-        usage="[]",
         state=base.state if base else "",
         tokens_before=state.view.tokens,
         tokens_after=0,

@@ -163,9 +163,8 @@ class HostList:
     _known: set[bytes] = field(default_factory=set)  # the digests as a set
     _injected: set[bytes] = field(default_factory=set)  # messages from hooks: a list may lack them
     _substitutes: dict[bytes, int] = field(default_factory=dict)  # shorter texts, to the message they replace
-    _former: dict[bytes, tuple[int, ...]] = field(
-        default_factory=dict
-    )  # forgotten messages, by salted digest of the former text
+    # Forgotten messages, by salted digest of the former text.
+    _former: dict[bytes, tuple[int, ...]] = field(default_factory=dict)
     _forgotten: dict[bytes, RangeSet] = field(default_factory=dict)  # forgotten summaries, to their messages
     _salt: bytes = b""
     _reported: frozenset[tuple[bytes, int]] = frozenset()  # forgotten messages that hooks were told of

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 from typing import Any, Final, Literal
 
-from siltstone import errors, knowledge
+from siltstone import checks, errors, knowledge
 from siltstone.compaction.base import CompactionError, Compactor
 from siltstone.documented import tokens
 from siltstone.engine import answered
@@ -40,9 +40,8 @@ _log = logging.getLogger("siltstone")
 
 
 MOST: Final = 2_000  #: messages that patterns read after one commit: bounds the cost for a long old session
-_NEWEST: Final = (
-    200  #: messages that are read for wishes before a request; older ones when they leave the view
-)
+#: Messages that are read for wishes before a request; older ones when they leave the view.
+_NEWEST: Final = 200
 BATCH: Final = 8 * PIECE  #: characters that a model reads before the progress is stored
 
 Redact = Callable[[str], str]
@@ -204,8 +203,7 @@ def find(
     everything: bool = False,
 ) -> list[knowledge.Fact]:
     """The facts that match *query*, best first; without a query, the newest facts first."""
-    if type(limit) is not int or limit < 0:
-        errors.refuse("limit", "an integer >= 0", limit)
+    checks.at_least("limit", limit, 0)
     if query is not None and not isinstance(query, str):
         errors.refuse("query", "a text or None", query)
     store = known(core)
@@ -302,9 +300,7 @@ def save(
         entities=named(knowledge.entities_of(text)),
     )
     if importance is not None:
-        is_number = isinstance(importance, int | float) and not isinstance(importance, bool)
-        if not is_number or not 0 <= importance <= 1:
-            errors.refuse("importance", "a number from 0 to 1", importance)
+        checks.share("importance", importance)
         fact = replace(fact, importance=float(importance))
     with core.knowing.facts.lock:
         folded = fact.content.lower()
@@ -524,7 +520,7 @@ def _batch(
     messages: list[Message] = []
     said_at: dict[int, int] = {}
     length = 0
-    for message, stamp in _messages(core, spans):
+    for message, stamp in views.messages_in(core.rows, spans):
         if len(said_at) == most or (characters is not None and length >= characters):
             break
         said_at[message.seq] = stamp
@@ -532,13 +528,6 @@ def _batch(
             messages.append(message)
             length += len(spoken_text(message))
     return _Batch(messages, views.union((seq, seq + 1) for seq in said_at), said_at)
-
-
-def _messages(core: SessionCore, spans: views.RangeSet) -> Iterator[tuple[Message, int]]:
-    """The messages of the log in *spans*, in order, each with its time in milliseconds. Read on demand."""
-    for start, end in spans:
-        for first in range(start, end, 500):
-            yield from core.rows.messages(first, min(first + 500, end))
 
 
 def _stamped(core: SessionCore, facts: Sequence[knowledge.Fact], batch: _Batch) -> list[knowledge.Fact]:

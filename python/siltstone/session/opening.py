@@ -21,6 +21,7 @@ from typing import (
     runtime_checkable,
 )
 
+from siltstone import checks
 from siltstone.compaction.base import Compactor, Trigger, check_policy
 from siltstone.errors import ConfigError, ReadOnlyStoreError, refuse
 from siltstone.hooks import HOOK_TIMEOUT, CompactionHooks, checked_hooks, gives_coroutine
@@ -368,7 +369,8 @@ def open_session(
     if preset is not None and is_database(path) and isinstance(shared, bool):
         check_without_directory(preset)
     memory = options.get("memory", True)
-    window, reserved = _window(options), options.get("reserved_tokens", 0)
+    window: Any = options.get("context_window")  # a number, or None
+    reserved = options.get("reserved_tokens", 0)
     check_window(window, reserved)
     agent_model = options.get("agent_model")
     policy = options["policy"] if "policy" in options else _policy(window, agent_model)
@@ -378,9 +380,10 @@ def open_session(
     model = options["model"] if "model" in options else _model(policy)
     check_model(model, is_async=is_async)
     timeout = options.get("compaction_timeout", COMPACTION_TIMEOUT)
-    _check_seconds("compaction_timeout", timeout)
     cache_ttl = options.get("cache_ttl", CACHE_TTL)
-    _check_seconds("cache_ttl", cache_ttl)
+    for name, seconds in (("compaction_timeout", timeout), ("cache_ttl", cache_ttl)):
+        if seconds is not None:
+            checks.pause(name, seconds, "None or ")
     warn_at = options.get("warn_at", ())
     check_warn_at(warn_at)
     archive = _archive(options.get("archive"))
@@ -403,11 +406,9 @@ def open_session(
     if archive is not None and memory is False:
         raise ConfigError("archive needs memory=True", field="archive", value=options.get("archive"))
     allow_forget = options.get("allow_forget", False)
-    if not isinstance(allow_forget, bool):
-        refuse("allow_forget", "True or False", allow_forget)
+    checks.boolean("allow_forget", allow_forget)
     unrelated = options.get("unrelated", "first")
-    if unrelated not in UNRELATED:
-        refuse("unrelated", f"one of {', '.join(map(repr, UNRELATED))}", unrelated)
+    checks.one_of("unrelated", unrelated, UNRELATED)
     language = options.get("language")
     if language is not None and not isinstance(memory, bool):
         raise ConfigError(
@@ -479,12 +480,6 @@ def _no_option(name: str) -> TypeError:
     near = get_close_matches(name, OPTIONS, 1, 0.5)
     meant = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(sorted(OPTIONS))}"
     return TypeError(f"open() has no option {name!r}; {meant}")
-
-
-def _window(options: Options[Any, Any, Any]) -> int | None:
-    """The window in tokens, after :func:`_windowed`."""
-    window: Any = options.get("context_window")
-    return window  # type: ignore[no-any-return]  # check_window checks it
 
 
 def _windowed(options: Options[Any, Any, Any]) -> Options[Any, Any, Any]:
@@ -627,8 +622,7 @@ def check_model(model: Any, *, is_async: bool) -> None:
 
 def check_window(context_window: int | None, reserved_tokens: int = 0) -> None:
     """Raises ConfigError for a window <= 0, or a window not above the reserved tokens."""
-    if type(reserved_tokens) is not int or reserved_tokens < 0:
-        refuse("reserved_tokens", "an integer >= 0", reserved_tokens)
+    checks.at_least("reserved_tokens", reserved_tokens, 0)
     if context_window is None:
         return
     if type(context_window) is int and 0 < context_window <= reserved_tokens:
@@ -657,12 +651,6 @@ def _recall(asked: Any, memory: Any) -> RecallConfig | None:
             "recall needs a memory to look into: open the session without memory=False", "recall", asked
         )
     return config
-
-
-def _check_seconds(field: str, seconds: Any) -> None:
-    is_number = isinstance(seconds, int | float) and not isinstance(seconds, bool)
-    if seconds is not None and not (is_number and 0 <= seconds < float("inf")):
-        refuse(field, "None or a number of seconds >= 0", seconds)
 
 
 def _store(

@@ -9,10 +9,11 @@ from itertools import islice
 from time import perf_counter
 from typing import Any, Final, NamedTuple, Protocol, runtime_checkable
 
+from siltstone import checks
 from siltstone.archive.live import ContextArchive
 from siltstone.compaction.base import Compactor
 from siltstone.documented import bm25, cosine, hash_vector, hybrid_scores, passes, tokens
-from siltstone.errors import EntryNotFoundError, StoreCorruptError, refuse
+from siltstone.errors import EntryNotFoundError, StoreCorruptError
 from siltstone.events import RecallFailed, RecallInjected
 from siltstone.hooks import notify
 from siltstone.knowledge import STANDING, Fact, find_facts
@@ -40,8 +41,7 @@ def recalls(core: SessionCore, limit: int) -> list[RecallRecord]:
     Raises:
         ConfigError: *limit* is below 1.
     """
-    if type(limit) is not int or limit < 1:
-        refuse("limit", "an integer >= 1", limit)
+    checks.at_least("limit", limit, 1)
 
     def step() -> list[NewRecall]:
         core.check_open()

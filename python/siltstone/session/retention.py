@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
+from siltstone import checks
 from siltstone.errors import ReadOnlyStoreError, StoreError, refuse
 from siltstone.hooks import notify
 from siltstone.memory.base import Store, entries_of
@@ -41,13 +42,11 @@ class Retention:
     once: bool = False
 
     def __post_init__(self) -> None:
-        if self.max_entries is not None and (type(self.max_entries) is not int or self.max_entries < 1):
-            refuse("max_entries", "an integer > 0, or None", self.max_entries)
+        checks.each(self, "max_entries", checks.at_least, 1, unless=(None,))
         age = self.max_age
         if age is not None and not (isinstance(age, timedelta) and age > timedelta(0)):
             refuse("max_age", "a timedelta > 0, or None", age)
-        if not isinstance(self.once, bool):
-            refuse("once", "True or False", self.once)
+        checks.boolean("once", self.once)
 
     @classmethod
     def documented(cls, *, max_segments: int = 20_000, eviction_days: int = 90) -> Retention:
@@ -62,11 +61,8 @@ class Retention:
         """
         from siltstone.recall.base import MAX_EVICTION_DAYS
 
-        for name, value, least in (("max_segments", max_segments, 1), ("eviction_days", eviction_days, 0)):
-            if type(value) is not int or value < least:
-                refuse(name, f"an integer >= {least}", value)
-        if eviction_days > MAX_EVICTION_DAYS:
-            refuse("eviction_days", f"at most {MAX_EVICTION_DAYS}", eviction_days)
+        checks.at_least("max_segments", max_segments, 1)
+        checks.within("eviction_days", eviction_days, 0, MAX_EVICTION_DAYS)
         return cls(max_segments, timedelta(days=eviction_days) if eviction_days else None, once=True)
 
 

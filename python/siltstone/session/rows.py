@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
-from typing import Any, Literal, NamedTuple, TypeAlias, overload
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from siltstone import messages as chat
 from siltstone.compaction.base import Compaction, Compactor, Trigger
 from siltstone.llm import UsageRecord
 from siltstone.memory import log
-from siltstone.memory.database_log import entry_of, entry_with
+from siltstone.memory.database_log import entry_of
 from siltstone.memory.entry import Entry
 from siltstone.messages import Message
 from siltstone.messages.message import RULE_ROLES
@@ -130,7 +130,7 @@ def entries(
     index_tools: bool,
     within: Iterable[Item] | None = None,
     redacting: Redacting | None = None,
-) -> Sequence[Entry]:
+) -> list[Entry]:
     """The entries of *items*, in order. Each is made when it is read, and again when it is read again.
 
     *within* are messages in order, including *items*, by default *items* alone. A call of siltstone's own
@@ -142,48 +142,17 @@ def entries(
         for item in (chosen if within is None else within)
         if item.message.said is None  # one text is no call and no result
     }
-    if redacting is None:
-        return _Entries(chosen, own, index_tools)
-    clean = (redacting.entry_of(item, own.get(id(item))) for item in chosen)
-    found = (
+    clean = [
+        (item, own.get(id(item))) if redacting is None else redacting.entry_of(item, own.get(id(item)))
+        for item in chosen
+    ]
+    made = [
         entry_of(item.message, item.created_at, index_tools=index_tools, own=places) for item, places in clean
-    )
-    return [replace(each, content=redacting.text(each.content)) for each in found if each is not None]
-
-
-class _Entries(Sequence[Entry]):
-    """The entries of those *items* that have a text; thousands at once would be work for the collector.
-
-    *own* has, by the id of an item, the places of its parts that belong to siltstone's own tools.
-    """
-
-    __slots__ = ("_messages", "_texts", "_times")
-
-    def __init__(self, items: list[Item], own: Mapping[int, Collection[int]], index_tools: bool) -> None:
-        self._texts: list[str] = []
-        self._messages: list[Message] = []
-        self._times: list[int] = []
-        for item in items:
-            text = chat.indexable_text(item.message, index_tools=index_tools, own=own.get(id(item)))
-            if text and not text.isspace():
-                self._texts.append(text)
-                self._messages.append(item.message)
-                self._times.append(item.created_at)
-
-    def __len__(self) -> int:
-        return len(self._texts)
-
-    @overload
-    def __getitem__(self, place: int) -> Entry: ...
-    @overload
-    def __getitem__(self, place: slice) -> list[Entry]: ...
-    def __getitem__(self, place: int | slice) -> Entry | list[Entry]:
-        if isinstance(place, slice):
-            return list(map(entry_with, self._texts[place], self._messages[place], self._times[place]))
-        return entry_with(self._texts[place], self._messages[place], self._times[place])
-
-    def __iter__(self) -> Iterator[Entry]:
-        return map(entry_with, self._texts, self._messages, self._times)
+    ]
+    found = [each for each in made if each is not None]
+    if redacting is None:
+        return found
+    return [replace(each, content=redacting.text(each.content)) for each in found]
 
 
 def compaction_row(

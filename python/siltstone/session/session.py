@@ -616,8 +616,7 @@ class Session(BaseSession):
         """
         from siltstone.session import learning
 
-        self._calls.check_facts()
-        try:
+        with self._calls.changing_facts():
             return learning.save(
                 self._core,
                 text,
@@ -628,8 +627,6 @@ class Session(BaseSession):
                 tags=tags,
                 valid_until=valid_until,
             )
-        finally:
-            self._calls.recall_anew()
 
     def retract(self, fact_id: str) -> bool:
         """Takes a fact back. It holds no more, and stays in the history. False if no such fact held.
@@ -638,11 +635,8 @@ class Session(BaseSession):
         """
         from siltstone.session import learning
 
-        self._calls.check_facts()
-        try:
+        with self._calls.changing_facts():
             return learning.retract(self._core, fact_id)
-        finally:
-            self._calls.recall_anew()
 
     def restore(self, fact_id: str) -> bool:
         """Brings back a fact that was replaced or taken back; what replaced it holds as well.
@@ -651,11 +645,8 @@ class Session(BaseSession):
         """
         from siltstone.session import learning
 
-        self._calls.check_facts()
-        try:
+        with self._calls.changing_facts():
             return learning.retract(self._core, fact_id, back=True)
-        finally:
-            self._calls.recall_anew()
 
     def record_denial(
         self, tool: str, arguments: str | Mapping[str, Any], reason: str = "", goal: str = ""
@@ -676,14 +667,11 @@ class Session(BaseSession):
         """
         from siltstone.session import learning
 
-        self._calls.check_facts()
         given = tool, arguments, reason, goal
 
         def record(call: Call) -> Correction:
-            try:
+            with self._calls.changing_facts():
                 return learning.record_denial(self._core, call, *given)
-            finally:
-                self._calls.recall_anew()
 
         return self._once("record_denial", given, lambda call: self._step(partial(record, call)))
 

@@ -157,12 +157,8 @@ class View:
         self._sendable: tuple[int, View | None] = (0, None)  # cache of ``sendable``: messages, their form
         self._weighed = (0, 0, 0)  # cache: number of messages weighed, their bytes, and those of media
         self._fixed = (0, 0)  # cache: number of messages checked, how many of them are fixed
-        self._asked = (
-            0,
-            0,
-            -1,
-            0,
-        )  # cache: messages looked at, their units; the place of the newest request, units before it
+        # Cache: messages looked at, their units; the place of the newest request, and the units before it.
+        self._asked = (0, 0, -1, 0)
 
     def __len__(self) -> int:
         return self._length
@@ -523,7 +519,7 @@ def shown(log: SessionLog, view: View, row: NewCompaction) -> list[Item]:
 
 def originals(log: SessionLog, view: View, spans: Iterable[tuple[int, int]]) -> list[Item]:
     """The original messages of the log in *spans*."""
-    return [view.measured(message, time) for span in spans for message, time in _read(log, span)]
+    return [view.measured(message, time) for message, time in messages_in(log, spans)]
 
 
 def shown_by(log: SessionLog, row: NewCompaction) -> RangeSet:
@@ -552,8 +548,8 @@ def content_of(row: CompactionRow | None) -> NewCompaction | None:
 
 def covered(log: SessionLog, spans: Iterable[tuple[int, int]]) -> list[Message]:
     """The messages in *spans*, without forgotten ones."""
-    found = (message for span in spans for message, _ in _read(log, span))
-    return [message for message in found if message.provenance != "placeholder"]
+    found = messages_in(log, spans)
+    return [message for message, _ in found if message.provenance != "placeholder"]
 
 
 def with_live_objects(known: Iterable[Item], items: Sequence[Item]) -> list[Item]:
@@ -580,14 +576,14 @@ def _live(live: dict[tuple[bool, int], Item], item: Item) -> Item:
     return live.get((False, item.message.seq), item)
 
 
-def _read(log: SessionLog, span: tuple[int, int]) -> Iterator[tuple[Message, int]]:
-    """The messages of *span* and their times, read in pieces of ``_STRETCH`` rows.
+def messages_in(log: SessionLog, spans: Iterable[tuple[int, int]]) -> Iterator[tuple[Message, int]]:
+    """The messages of *spans* of the log, each with its time in milliseconds since 1970, read in pieces.
 
     A forget between two reads changes the session's version, so the next comparison of versions notices it.
     """
-    start, end = span
-    for first in range(start, end, _STRETCH):
-        yield from log.messages(first, min(first + _STRETCH, end))
+    for start, end in spans:
+        for first in range(start, end, _STRETCH):
+            yield from log.messages(first, min(first + _STRETCH, end))
 
 
 def _derived(view: View, row: Derived) -> Item:

@@ -424,15 +424,8 @@ def _compaction_body(log: logs.SessionLog, row: logs.CompactionRow) -> dict[str,
 
 
 def _derived_from(body: dict[str, Any]) -> logs.NewDerived:
-    return logs.NewDerived(
-        body["kind"],
-        body["raw"],
-        covers=_spans(body["covers"]),
-        seq=body["seq"],
-        level=body["level"],
-        degraded=body["degraded"],
-        dialect=body["dialect"],
-    )
+    fields = {name: body[name] for name in logs.NewDerived._fields}
+    return logs.NewDerived(**{**fields, "covers": _spans(body["covers"])})
 
 
 def _spans(value: Any) -> RangeSet:
@@ -504,14 +497,10 @@ def take_in(core: SessionCore, said: Sequence[tuple[RawMessage, int]], notes: st
         before = content_of(state.head)
         shown, since = ((), 0) if before is None else (before.view, before.next_seq)
         row = logs.NewCompaction(
-            policy="",
             reason=IMPORT,
             covers=union(() if before is None else before.covers, [(seq, seq + len(items))]),
             view=(*shown, *union([(since, seq)])),
-            derived=(),
             next_seq=seq + len(items),
-            model="",
-            usage="[]",
             state="" if before is None else before.state,
             tokens_before=state.view.tokens,
             tokens_after=state.view.tokens,

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field, fields
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 
-from siltstone.compaction import checks
+from siltstone import checks
+from siltstone.checks import check_known
 from siltstone.compaction.base import Compactor
-from siltstone.compaction.checks import check_known
 from siltstone.errors import ConfigError
 from siltstone.llm import Model
 from siltstone.memory.base import Store

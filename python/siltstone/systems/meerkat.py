@@ -9,7 +9,8 @@ from itertools import islice
 from operator import sub
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
 
-from siltstone.compaction import base, checks
+from siltstone import checks
+from siltstone.compaction import base
 from siltstone.compaction.prompts import PROMPT, SUMMARY_PREFIX, clip, framed
 from siltstone.compaction.rewrite import Selection, clamp, clamped_alone, covered, parted, rewrite, select
 from siltstone.compaction.without_model import mechanical_summary

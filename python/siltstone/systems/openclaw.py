@@ -13,16 +13,15 @@ from pathlib import Path
 from typing import Any, ClassVar, Final, Literal
 from weakref import WeakValueDictionary
 
+from siltstone import checks
 from siltstone._native import Leaving, Loose, parted
 from siltstone.archive.live import HASHED, ContextArchive
-from siltstone.compaction import checks
+from siltstone.checks import share_of
 from siltstone.compaction.base import Compaction, CompactionContext, Configured, Skip, Trigger
-from siltstone.compaction.checks import share_of
 from siltstone.compaction.material import render
 from siltstone.compaction.results import ClearConfig, ClearToolResults
 from siltstone.compaction.rewrite import composed, kept_apart, layered, must_stay, superseded
 from siltstone.documented import KeptBm25
-from siltstone.embedding import MiniLMEmbedder
 from siltstone.errors import ConfigError
 from siltstone.knowledge import KnowledgeConfig
 from siltstone.llm import Flow
@@ -529,6 +528,7 @@ def _embedding(model: str) -> dict[str, Any]:
     """How the archive makes its vectors: hashed, or by a transformer where one is wanted and installed."""
     if model == HASHED:
         return {}
+    from siltstone.embedding import MiniLMEmbedder
 
     try:
         embedder = MiniLMEmbedder()

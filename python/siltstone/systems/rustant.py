@@ -7,8 +7,9 @@ from dataclasses import dataclass, fields
 from functools import partial
 from typing import Any, ClassVar, Final, Literal
 
-from siltstone.compaction import base, checks, rewrite as rewrites
-from siltstone.compaction.checks import reached_at, share_of
+from siltstone import checks
+from siltstone.checks import reached_at, share_of
+from siltstone.compaction import base, rewrite as rewrites
 from siltstone.compaction.prompts import clip, unframed
 from siltstone.compaction.summarise import LEAST_SUMMARY, Brief, Calls, SummarizerOverflow, summarise
 from siltstone.compaction.without_model import smart_fallback_summary

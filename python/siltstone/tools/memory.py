@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta, tzinfo
 from typing import Any, Final, Protocol, TypeAlias, TypedDict, Unpack
 
+from siltstone import checks
 from siltstone._native import matching_lines
-from siltstone.errors import ConfigError, InvalidArgumentsError, InvalidEntryError, SecretRefusedError, refuse
+from siltstone.errors import ConfigError, InvalidArgumentsError, InvalidEntryError, SecretRefusedError
 from siltstone.knowledge import IMPORTANCE
 from siltstone.memory.entry import SearchFilters, SearchHit, SearchOrder
 from siltstone.tokens import estimate_tokens
@@ -245,8 +246,8 @@ def memory_save(save: Callable[[SavedMemory], str], *, max_saves: int | None = N
     Raises:
         ConfigError: *max_saves* is below 1.
     """
-    if max_saves is not None and (type(max_saves) is not int or max_saves < 1):
-        refuse("max_saves", "an integer >= 1 or None", max_saves)
+    if max_saves is not None:
+        checks.at_least("max_saves", max_saves, 1, "None or ")
     saved = 0
 
     def run(arguments: Mapping[str, Any]) -> str:

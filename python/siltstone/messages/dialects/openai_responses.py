@@ -42,9 +42,8 @@ TYPES = frozenset({"input_text", "output_text", "input_image", "input_file"})
 
 _TEXTS = {"input_text": "text", "output_text": "text", "refusal": "refusal"}  # block type: key of its text
 _OPAQUE = frozenset({"compaction", "compaction_summary"})
-_SETTINGS = frozenset(
-    {"additional_tools", "configuration_update"}
-)  # in force until another one replaces them
+#: In force until another one replaces them.
+_SETTINGS = frozenset({"additional_tools", "configuration_update"})
 
 #: Item types that no other dialect has.
 ITEMS = frozenset({

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
-from siltstone.compaction import checks
-from siltstone.compaction.checks import reached_at, share_of
+from siltstone import checks
+from siltstone.checks import reached_at, share_of
 from siltstone.messages import SUMMARY_ROLES, SummaryRole
 from siltstone.tokens import TokenRule
 

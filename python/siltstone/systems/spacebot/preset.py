@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any, ClassVar, Final
 
-from siltstone.compaction import checks
-from siltstone.compaction.checks import settings_table
+from siltstone import checks
+from siltstone.checks import settings_table
 from siltstone.knowledge import KnowledgeConfig
 from siltstone.systems.base import Preset, System
 from siltstone.systems.reading import Table, known_tables, table, toml

@@ -16,9 +16,9 @@ from math import inf
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final, TypeGuard
 
+from siltstone.checks import share_of
 from siltstone.compaction import rewrite as rewrites
 from siltstone.compaction.base import Checkpoint, Compaction, Skip, State, Trigger
-from siltstone.compaction.checks import share_of
 from siltstone.compaction.summarise import Brief, Calls, SummarizerOverflow, summarise
 from siltstone.errors import ModelError, SiltstoneError
 from siltstone.llm import LAST_RESORT, Completion, CompletionRequest, Flow, ToolCall, relayed

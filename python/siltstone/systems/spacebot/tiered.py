@@ -7,8 +7,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from siltstone.compaction import base, checks
-from siltstone.compaction.checks import reached_at, share_of
+from siltstone import checks
+from siltstone.checks import reached_at, share_of
+from siltstone.compaction import base
 from siltstone.compaction.prompts import framed
 from siltstone.compaction.rewrite import covered, joined, kept_apart, layered
 from siltstone.compaction.summarise import Calls

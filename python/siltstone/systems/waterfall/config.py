@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from siltstone.compaction import checks
+from siltstone import checks
 from siltstone.tokens import TokenRule
 
 # The settings of waterfall summaries, each checked when it is set.

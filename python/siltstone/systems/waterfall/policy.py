@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 
-from siltstone.compaction import base, checks, rewrite as rewrites
+from siltstone import checks
+from siltstone.compaction import base, rewrite as rewrites
 from siltstone.compaction.prompts import framed, unframed
 from siltstone.compaction.rewrite import covered
 from siltstone.compaction.summarise import Calls, SummarizerOverflow

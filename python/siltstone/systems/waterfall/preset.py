@@ -7,8 +7,8 @@ from dataclasses import fields, replace
 from functools import partial
 from typing import Any, ClassVar, Final
 
-from siltstone.compaction import checks
-from siltstone.compaction.checks import nearest
+from siltstone import checks
+from siltstone.checks import nearest
 from siltstone.errors import ConfigError
 from siltstone.systems.base import Preset, System, chosen
 from siltstone.systems.reading import Table, known_tables, markdown_settings, table, toml

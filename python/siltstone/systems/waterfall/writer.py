@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
+from siltstone.checks import share_of
 from siltstone.compaction import summarise
 from siltstone.compaction.base import Trigger
-from siltstone.compaction.checks import share_of
 from siltstone.compaction.material import earlier_summary, items_of
 from siltstone.compaction.prompts import clip, near_end, unframed
 from siltstone.llm import CompletionRequest, Flow, Purpose

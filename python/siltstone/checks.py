@@ -27,7 +27,7 @@ def is_number(value: object) -> bool:
 def positive(field: str, value: Any, or_else: str = "") -> None:
     """Refuses a value that is not a whole number above 0."""
     if not is_int(value):
-        refuse(field, f"{or_else}an int", value)
+        refuse(field, f"{or_else}an integer", value)
     if value <= 0:
         refuse(field, f"{or_else}> 0", value)
 
@@ -35,13 +35,13 @@ def positive(field: str, value: Any, or_else: str = "") -> None:
 def at_least(field: str, value: Any, least: int, or_else: str = "") -> None:
     """Refuses a value that is not a whole number of *least* or more."""
     if not is_int(value) or value < least:
-        refuse(field, f"{or_else}an int >= {least}", value)
+        refuse(field, f"{or_else}an integer >= {least}", value)
 
 
 def within(field: str, value: Any, least: int, most: int) -> None:
     """Refuses what is not a whole number in *least*..*most*."""
     if not is_int(value) or not least <= value <= most:
-        refuse(field, f"an int in {least}..{most}", value)
+        refuse(field, f"an integer in {least}..{most}", value)
 
 
 def share(field: str, value: Any, or_else: str = "", *, above_zero: bool = False) -> None:
@@ -68,22 +68,22 @@ def function(field: str, value: object, of: str, or_else: str = "") -> None:
         refuse(field, f"{or_else}a function of {of}", value)
 
 
-def seconds(field: str, value: Any) -> None:
-    """Refuses a value that is neither None nor a finite number of seconds above 0."""
-    if value is not None and (not is_number(value) or not 0 < value < inf):
-        refuse(field, "None or a number of seconds > 0", value)
+def seconds(field: str, value: Any, or_else: str = "None or ") -> None:
+    """Refuses a value that is not a finite number of seconds above 0, and None where *or_else* is empty."""
+    if not (value is None and or_else) and (not is_number(value) or not 0 < value < inf):
+        refuse(field, f"{or_else}a number of seconds > 0", value)
 
 
-def pause(field: str, value: Any) -> None:
+def pause(field: str, value: Any, or_else: str = "") -> None:
     """Refuses what is not a finite time of 0 or more."""
     if not is_number(value) or not 0 <= value < inf:
-        refuse(field, "a number of seconds >= 0", value)
+        refuse(field, f"{or_else}a number of seconds >= 0", value)
 
 
-def boolean(field: str, value: object) -> None:
+def boolean(field: str, value: object, or_else: str = "") -> None:
     """Refuses a value that is neither True nor False."""
     if not isinstance(value, bool):
-        refuse(field, "True or False", value)
+        refuse(field, f"{or_else}True or False", value)
 
 
 def text(field: str, value: object) -> None:
