@@ -162,8 +162,8 @@ quality: install $(PEERS) ## What rankers and peers find, and what summaries kee
 	PYTHONPATH=python $(PEERS_PY) benches/quality/recall.py --record benches/record
 	PYTHONPATH=python $(PEERS_PY) benches/quality/probes.py --record benches/record
 
-evidence: install ## The share of the evidence of recorded questions in the request that asks them (SILTSTONE_DATA)
-	$(PY) benches/quality/evidence_sent.py --record benches/record
+evidence: install $(PEERS) ## The share of the evidence of recorded questions in the request that asks them (SILTSTONE_DATA)
+	PYTHONPATH=python $(PEERS_PY) benches/quality/evidence_sent.py --record benches/record
 
 requests: install ## What a session sends and what its search finds, beside what it was (SILTSTONE_DATA)
 	$(PY) benches/quality/sent.py

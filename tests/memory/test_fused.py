@@ -24,7 +24,7 @@ DIMENSION = 11  # no multiple of the eight sums that run side by side
 
 
 def generated() -> st.SearchStrategy[str]:
-    return st.lists(st.sampled_from(WORDS), min_size=1, max_size=6).map(" ".join)
+    return st.lists(st.sampled_from(WORDS), min_size=1, max_size=12).map(" ".join)
 
 
 def embed(texts: list[str]) -> Any:

@@ -3,12 +3,15 @@
 The ranker ``fused``, over all entries of a session, with ``l`` the score of ``lexical``, ``c`` the cosine
 of the nearest vector, and means and deviations over the session::
 
-    w_l, w_c = d_c / (d_l + d_c), d_l / (d_l + d_c)
+    lost     = from 0 to 1 while the best l, times words / 6 for a longer query, falls from 0.3 to 0.15
+    alone    = from 0 to 1 while the z-score of the best c, over sqrt(2 ln n) of n, rises from 0.8 to 1.1
+    v        = alone * (0.5 + 0.4 * lost)
+    w_l, w_c = (1 - v) * d_c / ((1 - v) * d_c + v * d_l), 1 - w_l
     mix(e)   = w_l * l(e) + w_c * c(e)
     score(e) = mix(e) + 0.3 * (rise(e-1) + rise(e+1)) + 0.15 * (rise(e-2) + rise(e+2)), cut to 0..1
-    rise(e)  = w_c * (c(e) - mean of c); 0 for an entry without a vector, which has the mean
+    rise(e)  = w_c * (1 - lost) * (c(e) - mean of c); 0 for an entry without a vector, which has the mean
 
-This orders as the sum of both z-scores does, that of the vectors smoothed. By reciprocal ranks it is
+This orders as the weighted sum of both z-scores does, that of the vectors smoothed. By reciprocal ranks it is
 ``(1 / (60 + rank by lexical) + 1 / (60 + rank by cosine)) * 61 / 2``.
 
 The documented hybrid::
@@ -26,7 +29,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
-from reference import lexical, search
+from reference import lexical, search, tokenize
 from reference.embed import counts
 from reference.lexical import Entry
 
@@ -90,9 +93,13 @@ def fused(
     said = [words.get(place, 0.0) for place in range(len(entries))]
     near = _near(query, vectors)
     _, deviation = _spread(said)
-    mean, far = _spread([each for each in near if each is not None])
-    of_terms, of_vectors = _weights(deviation, far)
-    rise = [0.0 if each is None else of_vectors * (each - mean) for each in near]
+    known = [each for each in near if each is not None]
+    mean, far = _spread(known)
+    lost = 1 - _ramp(max(said) * max(1.0, len(tokenize.words(terms)) / 6), 0.15, 0.3)
+    z = (max(known) - mean) / far if far > 0 else 0.0
+    share = (0.5 + (0.9 - 0.5) * lost) * _ramp(z / math.sqrt(2 * math.log(max(2, len(known)))), 0.8, 1.1)
+    of_terms, of_vectors = _weights(deviation, far, share)
+    rise = [0.0 if each is None else of_vectors * (1 - lost) * (each - mean) for each in near]
     found = {}
     for place, sides in enumerate(lexical.neighbors(entries)):
         own = near[place]
@@ -149,9 +156,14 @@ def _spread(scores: Sequence[float]) -> tuple[float, float]:
     return mean, math.sqrt(squares / len(scores))
 
 
-def _weights(one: float, other: float) -> tuple[float, float]:
+def _ramp(value: float, low: float, high: float) -> float:
+    return max(0.0, min(1.0, (value - low) / (high - low)))
+
+
+def _weights(one: float, other: float, share: float) -> tuple[float, float]:
     if one > 0 and other > 0:
-        return other / (one + other), one / (one + other)
+        terms, vectors = (1 - share) * other, share * one
+        return terms / (terms + vectors), vectors / (terms + vectors)
     return (1.0, 0.0) if one > 0 else (0.0, 1.0) if other > 0 else (0.5, 0.5)
 
 

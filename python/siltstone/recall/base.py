@@ -64,8 +64,9 @@ class RecallConfig:
         knowledge_extraction: Whether facts are extracted from discarded messages.
         auto_recall_min_score: The least score, 0..1, that the best detail needs; without such a detail none
             is placed. The other details need half of it. None is the measured value for the store's default
-            ranking: 0.20 where one of the newest 100 messages calls a tool of the host, else 0.14. By the
-            documented rule every detail needs this score, 0.7 on a scale of its own.
+            ranking: 0.20 where one of the newest 100 messages calls a tool of the host, else 0.14; with an
+            embedder 0.04 more. By the documented rule every detail needs this score, 0.7 on a scale of its
+            own.
         max_segments: The most entries that a search may find; the oldest are deleted first. A session applies
             this and ``eviction_days`` only if one of them differs from the documented default; ``Retention``
             sets them explicitly.

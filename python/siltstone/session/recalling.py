@@ -20,7 +20,7 @@ from siltstone.knowledge import STANDING, Fact, find_facts
 from siltstone.memory.base import Store, entries_of, sessions_of
 from siltstone.memory.convert import MAX_INTEGER, datetime_from
 from siltstone.memory.database_log import RecallRecord, record_of
-from siltstone.memory.entry import AGENT_MIN_SCORE, SearchScope, SourceRange, StoredEntry
+from siltstone.memory.entry import AGENT_MIN_SCORE, FUSED_MORE, SearchScope, SourceRange, StoredEntry
 from siltstone.memory.log import NewRecall
 from siltstone.messages import Message, Part, RawMessage, RecalledMessage, indexable_texts, read_history
 from siltstone.recall import Detail, FactLine, Recall, RecallBlock, RecallConfig, position, turn
@@ -391,12 +391,14 @@ class _Source:
 
         Our own tools for the memory do not count, since a chat has them too.
         """
-        if self._config.auto_recall_min_score is None:
-            for message in islice(reversed(self._core.state.view.read()), _NEWEST):
-                for part in message.parts:
-                    if part.kind == "tool_call" and not (part.name or "").startswith("memory_"):
-                        return AGENT_MIN_SCORE
-        return self._config.min_score
+        if self._config.auto_recall_min_score is not None:
+            return self._config.min_score
+        more = FUSED_MORE if getattr(self._core.store, "ranker", None) == "fused" else 0.0
+        for message in islice(reversed(self._core.state.view.read()), _NEWEST):
+            for part in message.parts:
+                if part.kind == "tool_call" and not (part.name or "").startswith("memory_"):
+                    return AGENT_MIN_SCORE + more
+        return self._config.min_score + more
 
     def _archived(self, archive: ContextArchive, query: str, limit: int) -> list[Detail]:
         """:meth:`details` from the files of the archive. They keep vectors, so a restart embeds nothing."""

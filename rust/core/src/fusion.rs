@@ -123,21 +123,22 @@ impl Spread {
     }
 }
 
-/// The weights of two sides. They add up to 1, and the weighted sum has the same order as the sum of z-scores.
+/// The weights of two sides, terms first. They add up to 1, and the weighted sum has the order of the z-scores' sum in
+/// which vectors have that `share`.
 ///
 /// ```text
-/// z1 + z2 = (x1 - m1) / d1 + (x2 - m2) / d2
-///         = (1 / d1 + 1 / d2) * (w1 * x1 + w2 * x2) - a constant
-/// w1      = d2 / (d1 + d2),  w2 = d1 / (d1 + d2)
+/// (1 - v) z1 + v z2 = (1 - v) (x1 - m1) / d1 + v (x2 - m2) / d2
+/// w1                = (1 - v) d2 / ((1 - v) d2 + v d1),  w2 = 1 - w1
 /// ```
 ///
 /// So if both scores are in 0..1, the weighted sum is too, and it can be compared between queries, unlike a z-score.
 /// A side whose scores are all equal has no weight. If both sides are like that, each has weight 0.5.
 #[must_use]
-pub fn weights(sides: [Spread; 2]) -> [f64; 2] {
+pub fn weights(sides: [Spread; 2], share: f64) -> [f64; 2] {
     let [one, other] = sides.map(|side| side.deviation);
     if one > 0.0 && other > 0.0 {
-        [other / (one + other), one / (one + other)]
+        let (terms, vectors) = ((1.0 - share) * other, share * one);
+        [terms / (terms + vectors), vectors / (terms + vectors)]
     } else if one > 0.0 {
         [1.0, 0.0]
     } else if other > 0.0 {
@@ -145,6 +146,49 @@ pub fn weights(sides: [Spread; 2]) -> [f64; 2] {
     } else {
         [0.5, 0.5]
     }
+}
+
+/// Where words find nothing and where they find enough: the best score by terms, of a query of [`SHORT`] words.
+const FOUND: [f64; 2] = [0.15, 0.3];
+/// A longer query has a lower ceiling: its best score counts as much more as it has more words.
+const SHORT: f64 = 6.0;
+/// Where the nearest vector is one of many alike, and where it is alone: its z-score, against the highest that is
+/// expected of so many random numbers.
+const ALONE: [f64; 2] = [0.8, 1.1];
+/// The share of vectors where words find enough, and where they find nothing.
+const SHARE: [f64; 2] = [0.5, 0.9];
+
+/// How a query is decided between terms and vectors.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Decided {
+    /// The share of vectors, 0..1.
+    pub(crate) share: f64,
+    /// How far words find nothing, 0..1. Then the vectors of neighbours do not count, either.
+    pub(crate) lost: f64,
+}
+
+impl Decided {
+    /// By the best score by terms, the number of words of the query, and the z-score of the nearest of `count` vectors.
+    ///
+    /// Vectors of an embedder that does not know the language are all alike, so they do not decide.
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "counts in memory are far below 2^53"
+    )]
+    pub(crate) fn of(best: f64, words: usize, nearest: f64, count: usize) -> Self {
+        let lost = 1.0 - ramp(best * (words as f64 / SHORT).max(1.0), FOUND);
+        let expected = (2.0 * (count.max(2) as f64).ln()).sqrt();
+        let share = SHARE[0] + (SHARE[1] - SHARE[0]) * lost;
+        Self {
+            share: share * ramp(nearest / expected, ALONE),
+            lost,
+        }
+    }
+}
+
+/// 0 up to the first bound, 1 from the second on, and in between what lies between.
+fn ramp(value: f64, [low, high]: [f64; 2]) -> f64 {
+    ((value - low) / (high - low)).clamp(0.0, 1.0)
 }
 
 #[cfg(test)]
@@ -193,12 +237,32 @@ mod tests {
     fn weights_order_as_z_scores_do() {
         let sides = [[0.9, 0.1, 0.2, 0.1], [0.5, 0.6, 0.4, 0.55]];
         let spreads = sides.map(|side| Spread::of(side.into_iter()));
-        let weights = weights(spreads);
-        assert!((weights[0] + weights[1] - 1.0).abs() < 1e-12);
-        let sum = |at: usize| weights[0] * sides[0][at] + weights[1] * sides[1][at];
-        let z = |at: usize| spreads[0].z(sides[0][at]) + spreads[1].z(sides[1][at]);
-        for (one, other) in [(0, 1), (1, 2), (2, 3), (0, 3), (1, 3)] {
-            assert_eq!(sum(one) < sum(other), z(one) < z(other), "{one} {other}");
+        for share in [0.1, 0.5, 0.9] {
+            let weights = weights(spreads, share);
+            assert!((weights[0] + weights[1] - 1.0).abs() < 1e-12);
+            let sum = |at: usize| weights[0] * sides[0][at] + weights[1] * sides[1][at];
+            let z = |at: usize| {
+                (1.0 - share) * spreads[0].z(sides[0][at]) + share * spreads[1].z(sides[1][at])
+            };
+            for (one, other) in [(0, 1), (1, 2), (2, 3), (0, 3), (1, 3)] {
+                assert_eq!(sum(one) < sum(other), z(one) < z(other), "{one} {other}");
+            }
+        }
+    }
+
+    #[test]
+    fn vectors_decide_as_words_find_less_and_only_if_one_is_near() {
+        for (best, words, nearest, count, share, lost) in [
+            (0.5, 5, 4.0, 100, 0.5, 0.0),   // words find it
+            (0.1, 5, 4.0, 100, 0.9, 1.0),   // they find nothing
+            (0.225, 5, 4.0, 100, 0.7, 0.5), // half way
+            (0.1, 18, 4.0, 100, 0.5, 0.0),  // a long query: three times 0.1
+            (0.1, 5, 2.0, 100, 0.0, 1.0),   // all vectors are alike
+            (0.1, 5, 1.0, 2, 0.148, 1.0),   // 1 / sqrt(2 ln 2) = 0.849: a sixth of the way
+        ] {
+            let found = Decided::of(best, words, nearest, count);
+            assert!((found.share - share).abs() < 1e-3, "{found:?}, not {share}");
+            assert!((found.lost - lost).abs() < 1e-9, "{found:?}, not {lost}");
         }
     }
 

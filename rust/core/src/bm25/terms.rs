@@ -5,6 +5,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 
 use crate::analyse::{self, Language, Languages};
+use crate::tokenize::words::for_each_word;
 
 /// A passage as BM25 sees it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -139,6 +140,13 @@ impl Query {
     pub(crate) fn looked_for(&self) -> Arc<[u64]> {
         let known = self.looked_for.0.lock().clone();
         known.unwrap_or_else(|| self.hashes())
+    }
+
+    /// The number of its words, each as often as it stands there.
+    pub(crate) fn size(&self) -> usize {
+        let mut words = 0;
+        for_each_word(&self.text, |_| words += 1);
+        words
     }
 
     fn hashes(&self) -> Arc<[u64]> {

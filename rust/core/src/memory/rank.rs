@@ -6,7 +6,7 @@ use crate::analyse::{Asked, Gist, LanguageChoice, is_about_asking, word_bits};
 use crate::bm25::Query;
 use crate::embed::hash::HashRule;
 use crate::embed::hashed_tf::counts;
-use crate::fusion::{self, Decay, Spread, weights};
+use crate::fusion::{self, Decay, Decided, Spread, weights};
 use crate::id::EntryId;
 use crate::index::{DenseIndex, Near};
 use crate::memory::options::{Fusion, QueryVector, Ranker, SearchIndex, SearchOptions};
@@ -307,7 +307,7 @@ impl Scope {
                     }
                     (Some(dense), _) => {
                         let index = dense.index.as_ref();
-                        let both = Sides::of(self, terms, index, &vector.numbers);
+                        let both = Sides::of(self, terms, index, &vector.numbers, admits);
                         for (point, near) in (0..).zip(&both.near) {
                             let score = both.score(self, point).clamp(0.0, 1.0);
                             if score > 0.0 {
@@ -429,8 +429,10 @@ fn cosine_score(distance: f64) -> f64 {
 // ```text
 // l(e)     = the score by `lexical`, with neighbours and the day
 // c(e)     = the cosine of the nearest passage; the mean of all c where the entry has no vector yet
-// mix(e)   = w_l * l(e) + w_c * c(e), with the weights of z-scores (`fusion::weights`)
-// beside(e)= w_c * (0.3 * (d(e-1) + d(e+1)) + 0.15 * (d(e-2) + d(e+2))), with d(e) = c(e) - mean of c
+// mix(e)   = w_l * l(e) + w_c * c(e), with the weights of z-scores (`fusion::weights`), of which vectors have the more
+//            the less words find (`fusion::Decided`)
+// beside(e)= b * (0.3 * (d(e-1) + d(e+1)) + 0.15 * (d(e-2) + d(e+2))), with d(e) = c(e) - mean of c, and b = w_c where
+//            words find enough, 0 where they find nothing
 // score(e) = mix(e) + beside(e), cut to 0..1
 // ```
 //
@@ -450,10 +452,18 @@ pub(super) struct Sides {
     pub(super) spreads: [Spread; 2],
     pub(super) weights: [f64; 2],
     pub(super) mix: Vec<f64>,
+    /// The weight of the cosines of neighbours.
+    beside: f64,
 }
 
 impl Sides {
-    pub(super) fn of(scope: &Scope, query: &Query, index: &dyn DenseIndex, vector: &[f32]) -> Self {
+    pub(super) fn of(
+        scope: &Scope,
+        query: &Query,
+        index: &dyn DenseIndex,
+        vector: &[f32],
+        admits: &dyn Fn(u32) -> bool,
+    ) -> Self {
         let mut lexical = vec![0.0; scope.entries.len()];
         scope
             .lexical
@@ -461,7 +471,16 @@ impl Sides {
         let near = nearest(scope, index, vector);
         let cosines = near.iter().flatten().map(|near| near.cosine);
         let spreads = [Spread::of(lexical.iter().copied()), Spread::of(cosines)];
-        let weights = weights(spreads);
+        let admitted = || {
+            (0..)
+                .zip(lexical.iter().zip(&near))
+                .filter(|(point, _)| admits(*point))
+        };
+        let best = admitted().map(|(_, (score, _))| *score).fold(0.0, f64::max);
+        let nearest = admitted().filter_map(|(_, (_, near))| near.map(|near| near.cosine));
+        let z = spreads[1].z(nearest.fold(spreads[1].mean, f64::max));
+        let decided = Decided::of(best, query.size(), z, near.iter().flatten().count());
+        let weights = weights(spreads, decided.share);
         let mix: Vec<f64> = lexical
             .iter()
             .zip(&near)
@@ -476,6 +495,7 @@ impl Sides {
             spreads,
             weights,
             mix,
+            beside: weights[1] * (1.0 - decided.lost),
         }
     }
 
@@ -501,11 +521,11 @@ impl Sides {
         found
     }
 
-    /// The distance of a neighbour's cosine from the mean, times the weight of cosines; 0 without a neighbour.
+    /// The distance of a neighbour's cosine from the mean, times its weight; 0 without a neighbour.
     fn lift(&self, neighbor: Option<u32>) -> f64 {
         let near = neighbor.and_then(|point| self.near[point as usize]);
         near.map_or(0.0, |near| {
-            self.weights[1] * (near.cosine - self.spreads[1].mean)
+            self.beside * (near.cosine - self.spreads[1].mean)
         })
     }
 }
