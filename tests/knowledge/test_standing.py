@@ -26,7 +26,7 @@ def plain(text: str) -> str:
     return "".join(char for char in text.lower() if char.isalnum())
 
 
-@pytest.mark.parametrize(("language", "least"), [("en", 0.85), ("de", 0.75), ("es", 0.5), ("zh", 0.6)])
+@pytest.mark.parametrize(("language", "least"), [("en", 0.85), ("de", 0.75), ("es", 0.75), ("zh", 0.75)])
 def test_unseen_wishes_are_kept(language: str, least: float) -> None:
     said = [each for each in UNSEEN["wishes"] if each["lang"] == language]
     found = [any(plain(line)[:12] in plain(each["wish"]) for line in wishes(each["text"])) for each in said]
@@ -34,7 +34,7 @@ def test_unseen_wishes_are_kept(language: str, least: float) -> None:
 
 
 def test_few_other_messages_are_taken_for_wishes() -> None:
-    assert sum(bool(wishes(text)) for text in UNSEEN["others"]) <= 0.013 * len(UNSEEN["others"])
+    assert sum(bool(wishes(text)) for text in UNSEEN["others"]) <= 0.01 * len(UNSEEN["others"])
 
 
 def test_the_weights_are_those_of_the_labelled_sentences() -> None:

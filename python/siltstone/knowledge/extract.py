@@ -378,7 +378,7 @@ def _stated(text: str) -> Iterator[tuple[str, str, tuple[str, ...]]]:
         tags = (STANDING,) if is_standing(said) else ()
         kind, content = _stated_fact(said) or ("preference", said if tags else "")
         content = content.strip().rstrip(".;。!！")
-        if len(content) >= 4 and content.lower() not in seen:
+        if len(content.encode("utf-8", "replace")) >= 4 and content.lower() not in seen:
             seen.add(content.lower())
             yield kind or _class_of(content), content[0].upper() + content[1:], tags
 
@@ -392,7 +392,8 @@ def sentences(text: str) -> Iterator[str]:
             asked = _POLITE.sub("", sentence.strip(" \t-*•"))
             said = _ASKS.sub("", asked)
             if (
-                5 <= len(said) <= _LONGEST
+                len(said.encode("utf-8", "replace")) >= 5  # three Han characters may be enough
+                and len(said) <= _LONGEST
                 and not said.endswith(("?", "？"))
                 and not _SPECULATION.search(asked)
             ):
