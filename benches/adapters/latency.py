@@ -247,21 +247,21 @@ def openai_agents(sessions: Sessions) -> Meters:
     class Ours(SiltstoneSession):
         meter: Meter
 
-        async def get_items(self, *args: Any, **options: Any) -> Any:
+        async def get_items(self, limit: int | None = None, wrapper: Any = None) -> Any:
             with self.meter.hook():
-                return await super().get_items(*args, **options)
+                return await super().get_items(limit, wrapper)
 
-        async def add_items(self, *args: Any, **options: Any) -> None:
+        async def add_items(self, items: list[Any], wrapper: Any = None) -> None:
             with self.meter.hook():
-                await super().add_items(*args, **options)
+                await super().add_items(items, wrapper)
 
-        async def run_compaction(self, *args: Any, **options: Any) -> None:
+        async def run_compaction(self, args: Any = None, wrapper: Any = None) -> None:
             with self.meter.hook():
-                await super().run_compaction(*args, **options)
+                await super().run_compaction(args, wrapper)
 
-        async def before_model_call(self, data: Any) -> Any:
+        async def _prepared(self, *args: Any) -> Any:
             with self.meter.hook():
-                answer = await super().before_model_call(data)
+                answer = await super()._prepared(*args)
             self.meter.sent()
             return answer
 

@@ -84,6 +84,18 @@ def test_a_message_that_was_changed_in_place_is_read_and_sent_as_it_is_now(copie
     assert [each["content"] for each in session.log() if "[cleared]" in str(each)] == [host[2]["content"]]
 
 
+@pytest.mark.parametrize(("place", "calls"), [(0, 1), (-1, 1), (2_000, 3)])
+def test_a_change_in_place_in_a_long_list_is_read_after_a_few_calls(place: int, calls: int) -> None:
+    history, host = HostHistory(Dicts()), conversation(2_000)
+    history.read(host)
+    host[place] = changed = {**host[place]}
+    history.read(host)
+    changed["name"] = "Ada"
+    for _ in range(calls):
+        pieces, _ = history.read(host)
+    assert [dict(each) for each in pieces] == host
+
+
 def test_what_was_changed_before_it_was_told_again_is_told_once() -> None:
     session, host = opened(policy=None, model=None), conversation(3)
     door = Door(session, Dicts())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from copy import copy
 from typing import Any
 
 from siltstone.adapters.base import AnySession, RawDoor, RequestRefusedError, memory_tools, requires
@@ -39,6 +40,13 @@ class SiltstoneMiddleware(anthropic.Middleware):
 
     def __init__(self, session: AnySession) -> None:
         self.session, self._door = session, RawDoor(session)
+        self._last: list[Any] = []  # the messages of the call before
+
+    def _known(self, messages: list[Any]) -> list[Any]:
+        """*messages*, which the SDK has copied for this call: the first ones as in the call before."""
+        known = self._last if messages[: len(self._last)] == self._last else []
+        self._last = [*known, *messages[len(known) :]]
+        return self._last
 
     @property
     def tools(self) -> list[dict[str, Any]]:
@@ -53,7 +61,7 @@ class SiltstoneMiddleware(anthropic.Middleware):
         if not _is_create(request):
             return call_next(request)
         self._door.model = request.json.get("model")
-        messages = self._door.prepare(request.json["messages"])
+        messages = self._door.prepare(self._known(request.json["messages"]))
         while True:
             response = call_next(_with(request, messages))
             if response.status_code not in _TOO_LARGE:
@@ -73,7 +81,7 @@ class SiltstoneMiddleware(anthropic.Middleware):
         if not _is_create(request):
             return await call_next(request)
         self._door.model = request.json.get("model")
-        messages = await self._door.aprepare(request.json["messages"])
+        messages = await self._door.aprepare(self._known(request.json["messages"]))
         while True:
             response = await call_next(_with(request, messages))
             if response.status_code not in _TOO_LARGE:
@@ -107,4 +115,8 @@ def _is_whole(request: Any, response: Any) -> bool:
 
 
 def _with(request: Any, messages: list[Any]) -> Any:
-    return request.copy(body={**request.json, "messages": messages})
+    """*request* with *messages*; its own ``copy`` would make a deep copy of those that they replace."""
+    made = copy(request)
+    made.options = copy(request.options)
+    made.options.json_data = {**request.json, "messages": messages}
+    return made

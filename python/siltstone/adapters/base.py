@@ -7,21 +7,11 @@ import inspect
 import logging
 import re
 import threading
-from collections.abc import (
-    AsyncIterator,
-    Awaitable,
-    Callable,
-    Coroutine,
-    Iterable,
-    Iterator,
-    Mapping,
-    Sequence,
-)
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from functools import cache
-from operator import is_
 from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 
 from siltstone import errors
@@ -39,11 +29,6 @@ from siltstone.tools.base import Tool
 # What other middleware has changed in one request, applied to the session's view.
 
 M = TypeVar("M")
-
-
-def is_same(one: Sequence[object], other: Sequence[object]) -> bool:
-    """Whether two lists have the same objects."""
-    return len(one) == len(other) and all(map(is_, one, other))
 
 
 def edited(
@@ -108,7 +93,9 @@ def edited(
 
 def new_items(stored: Sequence[M], request: Sequence[M], dialect: HostDialect[M]) -> list[M]:
     """The end of *request* after the last of the *stored* messages, in their order, that it has."""
-    end = len(request)
+    end, known = len(request), len(stored)
+    if are_equal(dialect.said(stored), dialect.said(request[:known])):
+        return list(request[known:])
     origins = _origins(stored, request, dialect)
     while end and ((origin := origins[end - 1]) is None or origin.is_moved):
         end -= 1
@@ -181,6 +168,8 @@ def _origins(stored: Sequence[M], request: Sequence[M], dialect: HostDialect[M])
 
 def _common(one: Sequence[object], other: Sequence[object]) -> int:
     """The number of equal values at the beginning of both."""
+    if are_equal(one[: len(other)], other[: len(one)]):
+        return min(len(one), len(other))
     pairs = enumerate(zip(one, other, strict=False))
     return next((at for at, pair in pairs if not are_equal(*pair)), min(len(one), len(other)))
 
@@ -344,7 +333,9 @@ def begun_again(
 
 
 async def abegun_again(
-    stream: AsyncIterator[Any], send: Callable[[], Any], recover: Callable[[Exception], Awaitable[Any]]
+    stream: AsyncIterator[Any],
+    send: Callable[[], Any],
+    recover: Callable[[Exception], Coroutine[Any, Any, Any]],
 ) -> AsyncIterator[Any]:
     """:func:`begun_again`, awaited."""
     while True:
@@ -487,7 +478,7 @@ class Door(_OneByOne, Generic[M]):
     def _ready(self, prepared: Prepared, stored: Sequence[M], request: Sequence[M] | None) -> Ready[M]:
         is_new, self._last = prepared.outcomes is not self._last, prepared.outcomes
         usage = [record for outcome in prepared.outcomes if is_new for record in outcome.usage]
-        if request is None or is_same(stored, request):
+        if request is None or HostHistory.is_same(stored, request):
             messages = self._list.write(prepared.messages)
         else:
             messages = edited(stored, request, prepared.messages, self._list)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from operator import is_
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from siltstone import messages as chat
@@ -12,6 +11,7 @@ from siltstone.messages.message import provenance_of
 
 M = TypeVar("M")
 
+_NEWEST, _IN_TURN = 500, 1_000  # objects of a list that are compared at each call, if all are known
 _SHORTEST = 16  # code points: shorter texts of a host's form are written twice
 
 
@@ -150,40 +150,58 @@ class HostHistory(Generic[M]):
         self.dialect = dialect
         self._list: list[_Known] = []  # the list that was read last
         self._last: list[M] = []  # its objects
-        self._said: list[Any] = []  # the values of `said` of its objects
+        self._compared = 0  # the place from which old objects are compared next
         self._pieces: list[HostMessage] = []  # the pieces of its objects, in order
         self._read: dict[int, _Known] = {}  # by the id of the host's object
         self._given: dict[int, tuple[RawMessage, Any]] = {}  # by the id of a message from the session
         self._used: dict[int, tuple[RawMessage, Any]] = {}  # the part of it that is used since the last list
         self._parts: dict[tuple[int, ...], tuple[list[Any], M]] = {}  # by the ids of the pieces
 
+    @staticmethod
+    def is_same(one: Sequence[object], other: Sequence[object]) -> bool:
+        """Whether two lists have the same objects."""
+        return len(one) == len(other) and chat.begins_alike(list(one), list(other))
+
     def read(self, history: Sequence[M]) -> tuple[list[HostMessage], Any]:
         """The messages for ``session.observe``, and the usage of the newest new answer in *history*."""
-        says, length = self.dialect.said(history), len(self._last)
-        goes_on = len(says) >= length and are_equal(says[:length], self._said)
-        if not (goes_on and all(map(is_, self._last, history))):
+        goes_on, is_known = self._compare(history)
+        if not (goes_on and is_known):
             self._parts = {}  # they may have old objects of the host in them
             if goes_on:
                 self._list = list(map(_owned_by, history, self._list))
                 self._read = {id(each.live): each for each in self._list}
-        known = self._list if goes_on else []
-        more, usage = self._more(history, says, len(known))
-        found = self._pieces if goes_on else []
-        self._pieces = [*found, *(piece for each in more for piece in each.pieces)]
-        self._list, self._last = [*known, *more], list(history)
-        self._said = [*self._said[: len(known)], *(each.said for each in more)]
-        if goes_on:
-            self._read.update((id(each.live), each) for each in more)
-        else:
-            self._read = {id(each.live): each for each in more}
+        known = len(self._last) if goes_on else 0
+        more, usage = self._more(history, self.dialect.said(history[known:]), known)
+        if not goes_on:
+            self._list, self._pieces, self._read, self._compared = [], [], {}, 0
+        self._list += more
+        self._pieces += [piece for each in more for piece in each.pieces]
+        self._read.update((id(each.live), each) for each in more)
+        self._last = list(history)
         if self._used:
             self._given, self._used = self._used, {}
         if not goes_on:  # what was remembered may be in the list now
             self._given = {key: each for key, each in self._given.items() if type(each[1]) is Shown}
         return list(self._pieces), usage
 
+    def _compare(self, history: Sequence[M]) -> tuple[bool, bool]:
+        """Whether *history* begins with the list before; and whether it has the same objects there.
+
+        Of the same objects, the newest are compared with what they said, and a part of the others in turn.
+        """
+        length, at, end = len(self._last), 0, len(self._last)
+        is_known = self.is_same(self._last, history[:length])
+        if is_known:
+            at, end = self._compared, min(length, self._compared + _IN_TURN)
+        newest = max(end, length - _NEWEST)
+        self._compared = 0 if newest == end else end
+        spans = slice(at, end), slice(newest, length)
+        said = ([each.said for each in self._list[span]] for span in spans)
+        says = (self.dialect.said(history[span]) for span in spans)
+        return all(map(are_equal, said, says)), is_known
+
     def _more(self, history: Sequence[M], says: Sequence[Any], start: int) -> tuple[list[_Known], Any]:
-        """The objects of *history* from *start* on, and the usage of the newest new answer.
+        """The objects of *history* from *start* on, which say *says*, and the usage of the newest new answer.
 
         An unchanged object keeps its pieces. So does an object that equals the earlier object in its place.
         """
@@ -191,7 +209,7 @@ class HostHistory(Generic[M]):
         is_first, is_aligned = not self._list, True
         present = set(map(id, history)) if start < len(self._list) else set()
         for place in range(start, len(history)):
-            live, said = history[place], says[place]
+            live, said = history[place], says[place - start]
             was = self._read.get(id(live))
             if was is not None and are_equal(was.said, said):
                 found.append(was)
@@ -219,7 +237,7 @@ class HostHistory(Generic[M]):
     def write(self, messages: Sequence[RawMessage]) -> list[M]:
         """The session's messages as the host's own objects, or as new messages of the host's kind."""
         read, result = self._read, list[M]()
-        if len(messages) == len(self._pieces) and all(map(is_, messages, self._pieces)):
+        if self.is_same(messages, self._pieces):
             return list(self._last)
         for raw in messages:  # most messages are whole objects of the host
             if type(raw) is not HostMessage or raw.pieces != 1 or id(raw.live) not in read:
@@ -325,11 +343,10 @@ class HostHistory(Generic[M]):
             return Shown(first.message)
         known = self._parts.get(key := tuple(map(id, run)))
         if known is None:
-            part = (
-                self.dialect.part(first.live, pieces)
-                if is_live
-                else self.dialect.joined([each.message for each in run])
-            )
+            if is_live:
+                part = self.dialect.part(first.live, pieces)
+            else:
+                part = self.dialect.joined([each.message for each in run])
             known = self._parts[key] = run, part
         return Shown(known[1], first, pieces) if is_live else Shown(known[1])
 

@@ -13,8 +13,8 @@ from operator import attrgetter
 from typing import Any, Final
 from uuid import uuid4
 
-from siltstone.adapters.base import Ready, is_same, requires
-from siltstone.adapters.host import HostDialect
+from siltstone.adapters.base import Ready, requires
+from siltstone.adapters.host import HostDialect, HostHistory
 from siltstone.adapters.pool import MOST_OPEN, Pool, Source
 from siltstone.errors import ToolError
 from siltstone.index import Bm25Index
@@ -90,10 +90,8 @@ class LangChainDialect(HostDialect[theirs.BaseMessage]):
             fields["tool_calls"] = calls
         if isinstance(message, theirs.ToolMessage) and message.status == "error":
             fields["status"] = "error"
-        sent = {
-            key: _plain(value) for key, value in message.additional_kwargs.items() if key not in _NOT_SENT
-        }
-        if sent:
+        beside = message.additional_kwargs.items()
+        if sent := {key: _plain(value) for key, value in beside if key not in _NOT_SENT}:
             fields["additional_kwargs"] = sent
         return (fields,)
 
@@ -178,7 +176,7 @@ def _calls(message: theirs.AIMessage) -> list[dict[str, Any]]:
         for call in message.tool_calls
     ]
     return calls + [
-        _call(call["id"], call["name"], call["args"] or "") for call in message.invalid_tool_calls
+        _call(each["id"], each["name"], each["args"] or "") for each in message.invalid_tool_calls
     ]
 
 
@@ -483,7 +481,7 @@ def _identified(messages: list[theirs.AnyMessage]) -> list[theirs.AnyMessage]:
 def _rewritten(ready: Ready[theirs.AnyMessage], stored: list[theirs.AnyMessage]) -> dict[str, Any] | None:
     """The update that turns the state into the view; None if the state is already the view."""
     history = ready.history
-    if is_same(history, stored):
+    if HostHistory.is_same(history, stored):
         return None
     return {"messages": [theirs.RemoveMessage(id=REMOVE_ALL_MESSAGES), *history]}
 
@@ -682,9 +680,8 @@ def _matches(value: Any, wanted: Any) -> bool:
     if isinstance(wanted, Mapping):
         if any(str(key).startswith("$") for key in wanted):
             return all(_compares(value, str(name), other) for name, other in wanted.items())
-        return isinstance(value, Mapping) and all(
-            _matches(value.get(key), each) for key, each in wanted.items()
-        )
+        has = isinstance(value, Mapping)
+        return has and all(_matches(value.get(key), each) for key, each in wanted.items())
     return bool(value == (list(wanted) if isinstance(wanted, tuple) else wanted))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from inspect import isawaitable
 from typing import Any
 
@@ -225,13 +225,7 @@ class RecoveringModel(Model):
             except Exception as error:
                 input = await self._memory.recover(error)  # noqa: A001
 
-    async def stream_response(
-        self,
-        system_instructions: Any,
-        input: Any,  # noqa: A002
-        *args: Any,
-        **kwargs: Any,
-    ) -> AsyncIterator[Any]:
+    async def stream_response(self, system_instructions: Any, input: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: A002
         """The model's events. A request that fails after its first content is not sent again."""
         sent = input
 
@@ -312,13 +306,10 @@ def _tool(tool: Tool) -> FunctionTool:
 
 
 def _usage(record: UsageRecord) -> Usage:
-    return Usage(
-        requests=1,
-        input_tokens=record.input_tokens,
-        output_tokens=record.output_tokens,
-        total_tokens=record.input_tokens + record.output_tokens,
-        input_tokens_details=InputTokensDetails(cached_tokens=record.cached_tokens, cache_write_tokens=0),
-    )
+    read, written = record.input_tokens, record.output_tokens
+    details = InputTokensDetails(cached_tokens=record.cached_tokens, cache_write_tokens=0)
+    counts = {"input_tokens": read, "output_tokens": written, "total_tokens": read + written}
+    return Usage(requests=1, input_tokens_details=details, **counts)
 
 
 def _is_forgotten(item: Item) -> bool:
@@ -327,6 +318,5 @@ def _is_forgotten(item: Item) -> bool:
 
 def _begins(known: Sequence[Item], stored: Sequence[Item]) -> bool:
     """Whether *known* begins with *stored*: then the session has all items already."""
-    return len(stored) <= len(known) and all(
-        one == other or encode(one) == encode(other) for one, other in zip(stored, known, strict=False)
-    )
+    beginning = known[: len(stored)]
+    return beginning == stored or list(map(encode, beginning)) == list(map(encode, stored))

@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from operator import attrgetter
 from typing import Any, Final, Generic
 
-from siltstone.adapters.base import Ready, acalled_tool, is_same, requires
-from siltstone.adapters.host import HostDialect, blocks_of, text_block
+from siltstone.adapters.base import Ready, acalled_tool, requires
+from siltstone.adapters.host import HostDialect, HostHistory, blocks_of, text_block
 from siltstone.adapters.pool import MOST_OPEN, Pool, Source, named_by_host
 from siltstone.llm import Completion, CompletionRequest, UsageRecord
 from siltstone.messages import Provenance
@@ -437,7 +437,7 @@ class SiltstoneCapability(AbstractCapability[DepsT], Generic[DepsT]):
         self._sent[_run(ctx)] = ready
         while len(self._sent) > MOST_RUNS:  # of runs that were cancelled
             self._sent.popitem(last=False)
-        if self.rewrite_history and not is_same(history := ready.history, stored):
+        if self.rewrite_history and not HostHistory.is_same(history := ready.history, stored):
             ctx.messages[:] = history
         return request_context
 
