@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import shutil
 import sys
@@ -10,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from siltstone.errors import StoreClosedError, StoreCorruptError, StoreError, StoreOpenError
-from siltstone.memory import Store
+from siltstone.memory import Entry, Store
 from siltstone.stores import MemoryStore, SimpleMemoryStore
 from storing import compaction, database, elsewhere, entries, fill, key, message, sql, whole
 from summary_log import summary_log
@@ -223,3 +224,29 @@ def test_a_full_disk_refuses_the_batch_and_works_again_when_there_is_room(tmp_pa
     assert found == stored
     with MemoryStore.open(tmp_path) as store:
         assert len(store.search("a", "silt", limit=1_000)) == int(stored)
+
+
+def test_a_text_stands_once_and_an_entry_of_a_damaged_message_is_damaged_too(tmp_path: Path) -> None:
+    texts = [f'basalt {n} said "once"\n\tand \u00e9 with \\ in the line' for n in range(3)]
+    whole_text, block = (json.dumps(text, ensure_ascii=False) for text in texts[:2])
+    with MemoryStore.open(tmp_path) as store:
+        raws = (
+            f'{{"role":"user","content":{whole_text}}}',
+            f'{{"content":[{{"text":"a"}},{{"text":{block}}}]}}',
+        )
+        summary_log(store, "a").append([message(raw) for raw in raws], expected_next=0, clock="")
+        in_messages = [Entry(text, (place, place + 1)) for place, text in enumerate(texts[:2])]
+        others = Entry(texts[2]), Entry(texts[0], (0, 2)), Entry("short", (0, 1))
+        store.index("a", [*in_messages, *others])
+        kept = [each.content for each in store.entries("a").entries]
+        assert kept == [*texts, texts[0], "short"]
+        assert store.stats().text_bytes == sum(len(text.encode()) for text in kept)
+        assert store.search("a", "basalt 1")[0].content == texts[1]
+    own = (
+        "import sqlite3, sys\nprint(*sqlite3.connect(sys.argv[1]).execute('SELECT text IS NULL FROM entry'))"
+    )
+    assert elsewhere(own, database(tmp_path)).split() == ["(1,)", "(1,)", "(0,)", "(0,)", "(0,)"]
+    sql(tmp_path, f"UPDATE message SET raw = '{{}}' WHERE id = {key(1)}")
+    with MemoryStore.open(tmp_path) as store:
+        damaged = [(each.table, each.id) for each in store.check() if each.code == "checksum"]
+        assert damaged == [("entry", 2), ("message", key(1))]

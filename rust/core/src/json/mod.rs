@@ -4,6 +4,7 @@ mod said;
 mod scalars;
 mod walk;
 
+pub(crate) use said::first_string;
 pub use said::{Said, said};
 pub(crate) use scalars::write_float;
 pub use scalars::{string_size, write_string};

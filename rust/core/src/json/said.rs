@@ -71,6 +71,24 @@ fn text(literal: &str) -> Option<Cow<'_, str>> {
     Some(Cow::Owned(text))
 }
 
+/// The text of the string literal with which `json` begins; `None` if it begins with anything else, or names a
+/// surrogate.
+pub(crate) fn first_string(json: &str) -> Option<Cow<'_, str>> {
+    let bytes = json.as_bytes();
+    let mut end = 1;
+    loop {
+        let rest = bytes.get(end..)?;
+        end += rest
+            .iter()
+            .position(|&byte| byte == b'"' || byte == b'\\')?
+            + 1;
+        if bytes[end - 1] == b'"' {
+            return text(&json[..end]);
+        }
+        end += 1; // the escaped byte
+    }
+}
+
 /// The code point of four hexadecimal digits.
 fn code_point(digits: &str) -> Option<char> {
     let is_number = digits.bytes().all(|digit| digit.is_ascii_hexdigit());
@@ -138,6 +156,8 @@ mod tests {
             } else {
                 format!(r#"{{"content":{literal},"role":"assistant"}}"#)
             };
+            let beginning = format!("{literal}, {literal}");
+            prop_assert_eq!(first_string(&beginning), Some(Cow::Borrowed(&*text)));
             let expected = Said { role: "assistant", text: Cow::Owned(text), is_role_first };
             prop_assert_eq!(said(&json), Some(expected));
         }

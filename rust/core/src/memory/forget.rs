@@ -120,13 +120,13 @@ impl Store {
                 if !seqs.is_empty() {
                     row.title = cut_title(&target.title);
                 }
+                let (mut came, last) = sources.clone().unwrap_or((Vec::new(), EntryId(0)));
+                let (late, _) = deletion::that_came_from(transaction, row.id, &seqs, last)?;
+                came.extend(late); // before their messages lose the texts
                 let mut messages = 0;
                 for (seq, raw) in &said {
                     messages += i64::from(log::redact(transaction, &row, *seq, raw)?);
                 }
-                let (mut came, last) = sources.clone().unwrap_or((Vec::new(), EntryId(0)));
-                let (late, _) = deletion::that_came_from(transaction, row.id, &seqs, last)?;
-                came.extend(late);
                 let ids = came
                     .iter()
                     .map(|id| id.0)

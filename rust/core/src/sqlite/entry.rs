@@ -5,6 +5,8 @@ use rusqlite::{CachedStatement, Connection, Row, params};
 
 use crate::error::{ErrorKind, Result};
 use crate::id::EntryId;
+use crate::json::{first_string, write_string};
+use crate::sqlite::log;
 use crate::sqlite::meta;
 use crate::sqlite::row::{Checksum, corrupt};
 use crate::sqlite::row::{Columns, check_list};
@@ -13,12 +15,17 @@ use crate::sqlite::transaction::Transaction;
 
 pub(super) const TABLE: &str = "entry";
 
+/// A text of fewer bytes is stored again, beside its message.
+const SHORT: usize = 24;
+
 /// A query of the columns that `read` expects, with a condition.
 macro_rules! select {
     ($condition:literal) => {
         concat!(
             "SELECT id, session, source_start, source_end, role, name, kind, created_at, repaired, compaction,
-                    text, checksum, fingerprint, expires_at
+                    text, checksum, fingerprint, expires_at, said_at, said_bytes,
+                    CASE WHEN text IS NULL
+                        THEN (SELECT raw FROM message WHERE message.id = session << 32 | source_start) END
              FROM entry ",
             $condition
         )
@@ -221,9 +228,10 @@ fn write(
 ) -> Result<()> {
     let mut statement = transaction.prepare_cached(
         "INSERT INTO entry (id, session, source_start, source_end, role, name, kind, created_at, expires_at, repaired,
-             compaction, text, fingerprint, checksum)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)",
+             compaction, text, fingerprint, checksum, said_at, said_bytes)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)",
     )?;
+    let said_at = place_in_message(transaction, session, entry)?;
     statement.execute(params![
         id.0,
         session,
@@ -236,11 +244,55 @@ fn write(
         entry.expires_at,
         entry.repaired,
         compaction,
-        entry.text,
+        said_at.is_none().then_some(&entry.text),
         fingerprint(entry),
         checksum(id.0, session, compaction, entry).finish(),
+        said_at,
+        said_at.map(|_| i64::try_from(entry.text.len()).unwrap_or(i64::MAX)),
     ])?;
     Ok(())
+}
+
+/// Where the text of `entry` stands as a string in the JSON of its message, so that it is stored once. None for an
+/// entry of another message or of several, and for a short text, which takes less room than its place.
+fn place_in_message(
+    transaction: &Transaction<'_>,
+    session: i64,
+    entry: &NewEntry,
+) -> Result<Option<i64>> {
+    if entry.repaired || entry.end != entry.start + 1 || entry.text.len() < SHORT {
+        return Ok(None);
+    }
+    let mut literal = String::with_capacity(entry.text.len() + entry.text.len() / 16);
+    write_string(&entry.text, &mut literal);
+    let mut statement = transaction.prepare_cached("SELECT raw FROM message WHERE id = ?1")?;
+    let mut rows = statement.query([log::key(session, entry.start)])?;
+    let Some(row) = rows.next()? else {
+        return Ok(None);
+    };
+    let place = row
+        .get_ref(0)?
+        .as_str()
+        .ok()
+        .and_then(|raw| raw.find(&literal));
+    Ok(place.and_then(|at| i64::try_from(at).ok()))
+}
+
+/// The text of an entry whose message has it.
+fn text_in_message(row: &Row<'_>, columns: &Columns<'_>) -> Result<String> {
+    let (at, bytes) = (columns.integer(14)?, columns.integer(15)?);
+    let raw = row.get_ref(16)?.as_str().ok();
+    let rest = raw
+        .zip(usize::try_from(at).ok())
+        .and_then(|(raw, at)| raw.get(at..));
+    match rest.and_then(first_string) {
+        Some(text) if i64::try_from(text.len()) == Ok(bytes) => Ok(text.into_owned()),
+        _ => Err(corrupt(
+            TABLE,
+            row.get_ref(0)?,
+            "has no text in its message",
+        )),
+    }
 }
 
 /// The stored entry of the session that equals `entry`. An entry without a source and a damaged row equal no
@@ -439,7 +491,10 @@ pub(super) fn read(row: &Row<'_>) -> Result<StoredEntry> {
         kind: columns.text(6)?,
         created_at: columns.integer(7)?,
         repaired: columns.integer(8)? != 0,
-        text: columns.text(10)?,
+        text: match columns.optional_text(10)? {
+            Some(text) => text,
+            None => text_in_message(row, &columns)?,
+        },
         expires_at: columns.optional_integer(13)?,
     };
     let compaction = columns.optional_integer(9)?;

@@ -352,7 +352,9 @@ pub(crate) fn count_set_aside(transaction: &Transaction<'_>, key: i64) -> Result
 /// Moves a row of `entry` into quarantine: its id, its session and the bytes of its text.
 fn put_aside(transaction: &Transaction<'_>, id: i64, now: i64) -> Result<()> {
     let (session, text): (i64, Vec<u8>) = transaction
-        .prepare_cached("SELECT session, CAST(text AS BLOB) FROM entry WHERE id = ?1")?
+        .prepare_cached(
+            "SELECT session, CAST(COALESCE(text, '') AS BLOB) FROM entry WHERE id = ?1",
+        )?
         .query_row([id], |row| Ok((row.get(0)?, row.get(1)?)))?;
     let checksum = Checksum::of(QUARANTINE).integer(id).integer(session);
     let checksum = checksum.bytes(&text).integer(now).finish();

@@ -129,7 +129,9 @@ const STATEMENTS: [&str; 26] = [
         expires_at INTEGER,             -- from when on it may leave
         repaired INTEGER NOT NULL,      -- the text had lone surrogates, which became U+FFFD
         compaction INTEGER,             -- the compaction that discarded it; NULL for one that a caller indexed
-        text TEXT NOT NULL,
+        text TEXT,                      -- NULL where its message has the text
+        said_at INTEGER,                -- then where that string begins in the JSON of message source_start
+        said_bytes INTEGER,             -- and the size of the text
         fingerprint INTEGER NOT NULL,   -- xxh3-64 of what makes it the same entry
         checksum INTEGER NOT NULL
     ) STRICT",

@@ -480,7 +480,7 @@ pub(crate) fn counts_of_store(connection: &Connection) -> Result<Counts> {
     let mut counts = Counts {
         text_bytes: connection
             .prepare_cached(
-                "SELECT COALESCE(SUM(octet_length(text)), 0) FROM entry
+                "SELECT COALESCE(SUM(COALESCE(octet_length(text), said_bytes)), 0) FROM entry
                  WHERE session NOT IN (SELECT id FROM session WHERE dropped = 1)",
             )?
             .query_row([], |row| row.get(0))?,
@@ -502,7 +502,7 @@ pub(crate) fn counts_of_store(connection: &Connection) -> Result<Counts> {
 /// The counts of one session.
 pub(crate) fn counts_of(connection: &Connection, row: &SessionRow) -> Result<Counts> {
     let mut statement = connection.prepare_cached(
-        "SELECT COALESCE(SUM(octet_length(text)), 0) FROM entry WHERE session = ?1",
+        "SELECT COALESCE(SUM(COALESCE(octet_length(text), said_bytes)), 0) FROM entry WHERE session = ?1",
     )?;
     Ok(Counts {
         sessions: i64::from(row.next_seq > 0 || row.entries > 0),
