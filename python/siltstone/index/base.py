@@ -203,14 +203,26 @@ class TextIndex(Index):
         """
         self._core.remove(as_ids(ids, "text"))
 
-    def _best(self, query: str, k: int) -> tuple[Ids, Scores]:
+    def search(self, query: str, k: int = 10) -> tuple[Ids, Scores]:
+        """The *k* best texts for *query*, the best first.
+
+        Returns:
+            ids (uint64), and scores or distances (float64), of the same length: *k*, or fewer if fewer texts
+            share a term or a bucket.
+        """
         try:
             found = self._core.search_one(query, k)
         except (TypeError, OverflowError):  # a wrong type, or k is out of bounds
             found = self._core.search_one(check_text(query, "query"), as_k(k))
         return halves(found)
 
-    def _best_of_each(self, queries: Sequence[str], k: int) -> tuple[Ids, Scores]:
+    def search_batch(self, queries: Sequence[str], k: int = 10) -> tuple[Ids, Scores]:
+        """The same for each of *queries*, in one call.
+
+        Returns:
+            ids (uint64), and scores or distances (float64), of shape (n, min(k, len(index))). The row of a
+            query that finds fewer is padded with the id ``2**64 - 1`` and the score 0 or infinite distance.
+        """
         checked = check_texts(queries, "queries")
         return table(self._core.search(checked, as_k(k)), len(checked), "d")
 

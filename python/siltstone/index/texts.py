@@ -3,18 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from siltstone import _native
 from siltstone.embedding import HashRule
 from siltstone.errors import ConfigError
 from siltstone.index.base import TextIndex
-
-if TYPE_CHECKING:
-    from siltstone.index.base import Ids, Scores
-
 
 # Exact search by words: texts are ranked by the terms that they share with a query.
 
@@ -64,24 +58,6 @@ class Bm25Index(TextIndex):
         """The parameters of the index."""
         return Bm25Params(*self._core.params())
 
-    def search(self, query: str, k: int = 10) -> tuple[Ids, Scores]:
-        """The *k* best texts for *query*, the best first.
-
-        Returns:
-            ids (uint64) and scores (float64, above 0 up to 1), of the same length: *k*, or fewer if fewer
-            texts share a term.
-        """
-        return self._best(query, k)
-
-    def search_batch(self, queries: Sequence[str], k: int = 10) -> tuple[Ids, Scores]:
-        """The same for each of *queries*, in one call.
-
-        Returns:
-            ids (uint64) and scores (float64) of shape (n, min(k, len(index))). The row of a query that finds
-            fewer is padded with the id ``2**64 - 1`` and the score 0.
-        """
-        return self._best_of_each(queries, k)
-
     def stats(self) -> dict[str, int | str]:
         """Its sizes: ``entries``, ``removed``, ``terms`` (different ones), ``postings`` and ``bytes``."""
         added, removed, terms, postings, size = self._core.stats()
@@ -122,24 +98,6 @@ class HashedTfIndex(TextIndex):
     def hash_rule(self) -> str:
         """How a text becomes buckets: ``"xxh3"`` or ``"poly31"``."""
         return self._core.hash_rule
-
-    def search(self, query: str, k: int = 10) -> tuple[Ids, Scores]:
-        """The *k* texts nearest to *query*, the nearest first.
-
-        Returns:
-            ids (uint64) and distances (float64), of the same length: *k*, or fewer if fewer texts share a
-            bucket.
-        """
-        return self._best(query, k)
-
-    def search_batch(self, queries: Sequence[str], k: int = 10) -> tuple[Ids, Scores]:
-        """The same for each of *queries*, in one call.
-
-        Returns:
-            ids (uint64) and distances (float64) of shape (n, min(k, len(index))). The row of a query that
-            finds fewer is padded with the id ``2**64 - 1`` and the distance infinity.
-        """
-        return self._best_of_each(queries, k)
 
     def stats(self) -> dict[str, int | str]:
         """Its sizes: ``entries``, ``removed``, ``postings``, ``bytes``; and ``simd``, the path in use."""

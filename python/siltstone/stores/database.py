@@ -10,16 +10,8 @@ from typing import TYPE_CHECKING, NoReturn, Self, Unpack
 from siltstone import _native
 from siltstone.errors import EntryNotFoundError, refuse
 from siltstone.hooks import watch_operation
+from siltstone.memory import convert
 from siltstone.memory.base import Store
-from siltstone.memory.convert import (
-    MAX_INTEGER,
-    NewEntry,
-    milliseconds,
-    new_entry,
-    range_of,
-    session_info,
-    stored_entry,
-)
 from siltstone.memory.database_log import DatabaseLog, Sayings
 from siltstone.memory.entry import (
     Entry,
@@ -100,7 +92,7 @@ class DatabaseStore(Store):
         return self._native.read_only
 
     def index(self, session_id: str, entries: Sequence[Entry]) -> Receipt:
-        now = milliseconds(None)
+        now = convert.milliseconds(None)
         with watch_operation("create_memory", self, session_id) as watched:
             receipt = Receipt(tuple(self._native.insert_entries(session_id, self._batch(entries), now)))
             watched.records(entries)
@@ -110,11 +102,11 @@ class DatabaseStore(Store):
     def get(self, entry_id: int, *, expired: bool = False) -> StoredEntry:
         if type(entry_id) is not int:
             refuse("entry_id", "the number that a hit has, such as hit.entry_id", entry_id)
-        found = None if abs(entry_id) > MAX_INTEGER else self._native.get(entry_id)
+        found = None if abs(entry_id) > convert.MAX_INTEGER else self._native.get(entry_id)
         ends = None if found is None or expired else found.expires_at
-        if found is None or (ends is not None and ends <= milliseconds(None)):
+        if found is None or (ends is not None and ends <= convert.milliseconds(None)):
             raise EntryNotFoundError(f"the store has no entry {entry_id}", entry_id=entry_id)
-        return stored_entry(found)
+        return convert.stored_entry(found)
 
     def entries(
         self,
@@ -128,13 +120,13 @@ class DatabaseStore(Store):
     ) -> Page:
         page = self._native.entries(
             session_id,
-            None if overlaps is None else range_of(overlaps, "overlaps"),
-            None if since is None else milliseconds(since),
-            (max(-1, min(offset, MAX_INTEGER)), max(-1, min(limit, MAX_INTEGER))),
-            None if expired else milliseconds(None),
+            None if overlaps is None else convert.range_of(overlaps, "overlaps"),
+            None if since is None else convert.milliseconds(since),
+            (max(-1, min(offset, convert.MAX_INTEGER)), max(-1, min(limit, convert.MAX_INTEGER))),
+            None if expired else convert.milliseconds(None),
         )
 
-        return Page(tuple(map(stored_entry, page.entries)), page.next_offset, tuple(page.damaged))
+        return Page(tuple(map(convert.stored_entry, page.entries)), page.next_offset, tuple(page.damaged))
 
     def forget(self, **criteria: Unpack[StoreForgetCriteria]) -> ForgetReport:
         from siltstone.memory import forgetting  # few sessions forget
@@ -156,7 +148,7 @@ class DatabaseStore(Store):
 
     def _names(self) -> list[str]:
         """The ids of all sessions."""
-        listed, _ = self._native.sessions(None, 0, MAX_INTEGER)
+        listed, _ = self._native.sessions(None, 0, convert.MAX_INTEGER)
         return [row.name for row in listed]
 
     def _with_files(self, report: ForgetReport, targets: Sequence[Target], asked: Criteria) -> ForgetReport:
@@ -198,7 +190,7 @@ class DatabaseStore(Store):
         """
         known = was or {}
         rows = [(*fact, None if fact[0] is None else known.get(fact[0])) for fact in facts]
-        return self._native.put_facts(session_id, rows, milliseconds(None))
+        return self._native.put_facts(session_id, rows, convert.milliseconds(None))
 
     def facts(self, session_id: str, state: str | None = None) -> list[FactRow]:
         """The facts of the session, in the order of their first writes; only those with *state*, if given.
@@ -220,10 +212,10 @@ class DatabaseStore(Store):
 
     def sessions(self, namespace: str | None = None, offset: int = 0, limit: int = 100) -> SessionPage:
         rows, next_offset = self._native.sessions(
-            namespace, max(-1, min(offset, MAX_INTEGER)), max(-1, min(limit, MAX_INTEGER))
+            namespace, max(-1, min(offset, convert.MAX_INTEGER)), max(-1, min(limit, convert.MAX_INTEGER))
         )
 
-        return SessionPage(tuple(map(session_info, rows)), next_offset)
+        return SessionPage(tuple(map(convert.session_info, rows)), next_offset)
 
     def restore_marks(
         self, session_id: str, salt: bytes, digests: Sequence[tuple[int, bytes]], redacted: Sequence[int]
@@ -274,16 +266,16 @@ class DatabaseStore(Store):
         before: datetime | float | None = None,
         asked: bool = True,
     ) -> ExpireReport:
-        stamp = None if before is None else milliseconds(before)
-        kept = None if keep is None else max(-1, min(keep, MAX_INTEGER))
-        return ExpireReport(*self._native.expire(session_id, kept, stamp, milliseconds(None), asked))
+        stamp = None if before is None else convert.milliseconds(before)
+        kept = None if keep is None else max(-1, min(keep, convert.MAX_INTEGER))
+        return ExpireReport(*self._native.expire(session_id, kept, stamp, convert.milliseconds(None), asked))
 
     def stats(self, session_id: str | None = None) -> StoreStats:
 
         return StoreStats(**self._native.stats(session_id))
 
     def check(self, *, repair: bool = False) -> list[Finding]:
-        found = self._native.repair(milliseconds(None)) if repair else self._native.check()
+        found = self._native.repair(convert.milliseconds(None)) if repair else self._native.check()
         if repair:
             self._wake(anew=True)
 
@@ -317,11 +309,11 @@ class DatabaseStore(Store):
     def __reduce__(self) -> NoReturn:
         raise TypeError(f"{self!r} cannot be pickled or copied: open it again, or hand it on")
 
-    def _batch(self, entries: Sequence[Entry]) -> list[NewEntry]:
+    def _batch(self, entries: Sequence[Entry]) -> list[convert.NewEntry]:
         """*entries* as the core takes them, if they are within the limits."""
         self._limits.check_batch(entries)
 
-        return [new_entry(entry) for entry in entries]
+        return [convert.new_entry(entry) for entry in entries]
 
     def _wake(self, *, anew: bool = False) -> None:
         """Tells the worker that entries may lack vectors; with *anew*, also entries that had some."""
