@@ -6,6 +6,7 @@ secret and its place, never the secret itself.
 
 from __future__ import annotations
 
+import base64
 import copy
 import json
 import re
@@ -36,6 +37,7 @@ _STRUCTURE = frozenset({
 _DATA = frozenset(
     {"input", "arguments", "parameters", "metadata", "results", "outputs", "structured_content"}
 )
+_PEOPLE = frozenset({"user", "assistant", "system", "developer"})  #: roles whose names are no names of tools
 _MEDIA = frozenset({"data", "file_data", "b64_json", "partial_image_b64"})
 _SIGNATURES = ("thought_signature", "thoughtSignature")
 _LABEL = re.compile(r"(?i)auth|bearer|key|pass|pwd|secret|token|aws|heroku|cloudflare|asana|datadog|wandb")
@@ -146,9 +148,10 @@ class Redactor:
         """*message*, of any dialect, with a placeholder for each secret in any of its texts.
 
         Arguments and results are searched to the end, even JSON inside of a text, and a value is searched
-        together with its key. Ids, types and inline media stay as they are. A message without a secret is
-        returned as the same object, another one as a copy of the same type; an SDK's object becomes a dict.
-        Signed or encrypted reasoning is never changed: if it has a secret, ``config.signed`` decides.
+        together with its key. Ids, types and names of tools stay as they are, and so do media, but not texts.
+        A message without a secret is returned as the same object, another one as a copy of the same type; an
+        SDK's object becomes a dict. Signed or encrypted reasoning is never changed: if it has a secret,
+        ``config.signed`` decides.
 
         Raises:
             SecretRefusedError: a rule whose action is ``block`` has found something, or signed reasoning
@@ -277,10 +280,12 @@ class _Walk:
         """*fields* without secrets; the same object if it has none."""
         changes: dict[Any, Any] = {}
         for key, item in fields.items():
-            if not data and (key in _STRUCTURE or _is_media(fields, key, item)):
-                continue
             place = f"{path}.{key}" if path else str(key)
-            if isinstance(item, str):
+            if not data and key in _STRUCTURE and not (place == "name" and fields.get("role") in _PEOPLE):
+                continue
+            if not data and _is_media(fields, key, item):
+                changed = self._media(item, place)
+            elif isinstance(item, str):
                 changed = self._labelled(key, item, place)
             elif not data and _is_signed(item) and self.signed_has_secret(item, place):
                 changed = None
@@ -359,6 +364,18 @@ class _Walk:
             return inner  # the placeholder would break JSON that others read later
         self.found += found
         return redacted
+
+    def _media(self, value: str, path: str) -> str:
+        """*value*, data of a file or a URL with data, redacted if the file is a text."""
+        head, mark, body = value.rpartition(";base64,")
+        try:
+            text = base64.b64decode("".join(body.split()), validate=True).decode()
+        except UnicodeDecodeError:
+            return value  # a picture, a sound
+        except ValueError:
+            return self._text(value, path)  # no base64
+        redacted = self._text(text, f"{path}.$")
+        return value if redacted is text else head + mark + base64.b64encode(redacted.encode()).decode()
 
     def _json(self, text: str, path: str) -> str:
         """*text*, if it is JSON, redacted value by value: escapes cannot hide a secret."""

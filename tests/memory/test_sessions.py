@@ -78,13 +78,15 @@ def test_sessions_are_listed_by_namespace(store: DatabaseStore) -> None:
         store.sessions("x" * 1_025)
 
 
-def test_a_deleted_session_is_in_no_list_until_it_is_revived(store: DatabaseStore) -> None:
+def test_a_deleted_session_is_in_no_list_until_it_is_revived_and_has_something(store: DatabaseStore) -> None:
     store.session("a").append(user("hello"))
     store.session("b").append(user("hello"))
     store.delete_session("a")
     assert ids(store) == ["b"]
     store.revive("a")
-    assert store.sessions().sessions[0] == SessionInfo("a", "", "", 0, 0, 0, 0, None, None)
+    assert ids(store) == ["b"]
+    store.index("a", entries("gravel"))
+    assert store.sessions().sessions[0] == SessionInfo("a", "", "", 0, 1, 0, 0, None, None)
 
 
 @pytest.mark.parametrize(

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import zipfile
+from base64 import b64encode
 from pathlib import Path
 from typing import Any
 
@@ -83,17 +85,20 @@ CLAUDE = [
     claude("8", "7", "A wrong question"),
     claude("9", "8", said("Nobody kept it."), id="c"),
     claude("10", "7", "The right question"),
+    {"type": "attachment", "sessionId": "s-1", "uuid": "q", "parentUuid": "10", "timestamp": TIME,
+     "attachment": {"type": "queued_command", "prompt": "And quickly", "commandMode": "prompt"}},
     {"type": "system", "subtype": "compact_boundary", "sessionId": "s-1", "uuid": "11", "parentUuid": None,
-     "logicalParentUuid": "10"},
+     "logicalParentUuid": "q"},
     claude("12", "11", "This session is continued. Summary: both", isCompactSummary=True),
     claude("13", "12", said("Going on."), id="d"),
     claude("14", "13", said("API Error: 529"), id="e", isApiErrorMessage=True),
 ]  # fmt: skip
 WHOLE = [
     "user: What is there?", "assistant: I look.+{}+{}", "user: result x", "user: result y",
-    "assistant: Both.", "user: The right question", "assistant: Going on.",
+    "assistant: Both.", "user: The right question", "user: And quickly",
+    "assistant: Going on.",
 ]  # fmt: skip
-ITEMS = [
+ITEMS: list[dict[str, Any]] = [
     {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "List"}]},
     {"type": "function_call", "name": "shell", "arguments": "{}", "call_id": "1"},
     {"type": "function_call_output", "call_id": "1", "output": "crane-a"},
@@ -104,6 +109,18 @@ CODEX = [
     {"timestamp": TIME, "type": "event_msg", "payload": {"type": "user_message", "message": "List"}},
 ]
 ANSWERED = {"cx": ["user: List", "assistant: {}", "tool: crane-a"]}
+SHELL: list[dict[str, Any]] = [
+    {"type": "local_shell_call", "call_id": "2", "action": {"command": ["ls"]}},
+    {"type": "local_shell_call_output", "call_id": "2", "output": "hull"},
+    {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "Taken back"}]},
+]
+BACK = {"timestamp": TIME, "type": "event_msg", "payload": {"type": "thread_rolled_back", "num_turns": 1}}
+
+
+def codex(*items: dict[str, Any]) -> list[dict[str, Any]]:
+    return [{"timestamp": TIME, "type": "response_item", "payload": item} for item in items]
+
+
 BRANCHED = chatgpt(
     a=node("r", "user", "Hello"), b=node("a", "assistant", "Old"), c=node("a", "assistant", "New", 1.8e9)
 )
@@ -126,15 +143,18 @@ SHAREGPT = {"id": "g", "conversations": [{"from": "human", "value": "Hi"}, {"fro
 FORMATS: list[tuple[str, Any, dict[str, list[str]]]] = [
     ("claude.jsonl", lines(*CLAUDE), {"s-1": WHOLE, "s-1/7": ["user: Count."]}),
     ("codex.jsonl", lines(*CODEX), ANSWERED),
+    ("shell.jsonl", lines(*CODEX, *codex(ITEMS[0], SHELL[2]), BACK, *codex(*SHELL[:2])),
+     {"cx": [*ANSWERED["cx"], 'assistant: {"command": ["ls"]}', "tool: hull"]}),
     ("old.jsonl", lines({"id": "cx", "timestamp": TIME, "instructions": None}, *ITEMS), ANSWERED),
     ("conversations.json", json.dumps([BRANCHED]), {"c": ["user: Hello", "assistant: New"]}),
     ("no-current.json", json.dumps({**BRANCHED, "current_node": None}),
      {"c": ["user: Hello", "assistant: New"]}),
+    ("root.json", json.dumps({**BRANCHED, "current_node": "r"}), {"c": ["user: Hello", "assistant: New"]}),
     ("web.json", json.dumps([WEB], indent=1),
      {"w": ["user: Lift?+a.txt\n40 t", "assistant: {}", "user: result q", "assistant: Done."]}),
     ("chat.json", json.dumps({"id": "r", "messages": CHAT}, indent=1), {"r": SPOKEN}),
     ("lists.jsonl", lines(CHAT, CHAT), {"lists-1": SPOKEN, "lists-2": SPOKEN}),
-    ("chat.jsonl", lines(*CHAT), {"chat-1": SPOKEN}),
+    ("chat.jsonl", lines({"role": "user", "content": " "}, *CHAT), {"chat-1": SPOKEN}),
     ("utf-16.jsonl", lines(*CHAT).encode("utf-16"), {"utf-16-1": SPOKEN}),
     ("langchain.json", json.dumps(LANGCHAIN), {"langchain-1": SPOKEN}),
     ("sharegpt.json", json.dumps([SHAREGPT]), {"g": SPOKEN}),
@@ -157,7 +177,9 @@ def test_each_format_is_known_by_its_content_and_can_be_continued(
             session.append({"role": "user", "content": "Go on"})
             assert session.prepare().messages == [{"role": "user", "content": "Go on"}]
             session.undo_compaction()
-            assert validate_history(session.prepare().messages) == []
+            request = session.prepare().messages
+            assert validate_history(request) == []
+            assert not any("timestamp" in message for message in request)
 
 
 def test_what_is_left_out_is_counted_by_kind(tmp_path: Path) -> None:
@@ -223,11 +245,11 @@ def test_again_and_again_only_what_is_new_comes_in_and_goes_back(tmp_path: Path)
     assert answer("import", folder, store)["unchanged"] == 1
     file.write_text(lines(*CLAUDE))
     told = answer("import", folder, store, "--by-project")
-    assert (told["new"], told["known"]) == (7, 1)
+    assert (told["new"], told["known"]) == (8, 1)
     with MemoryStore.open(store) as held:
         assert {each.namespace for each in held.sessions().sessions} == {"/srv/kiln"}
         contents = [each.content for each in held.entries("s-1").entries]
-        assert len(contents) == len(set(contents)) == 8
+        assert len(contents) == len(set(contents)) == 9
     with Session.open(store, "new", namespace="/srv/kiln") as session:
         for word in ("look", "result y", "right question", "Count"):
             assert word in str(session.memory_search.call({"query": word})), word
@@ -237,7 +259,7 @@ def test_again_and_again_only_what_is_new_comes_in_and_goes_back(tmp_path: Path)
     with Session.open(store, "s-1") as session:
         session.append({"role": "user", "content": "continued"})
     for options in (("--undo", "--dry-run"), ("--undo",)):
-        assert set(answer("import", folder, store, *options)["undone"].values()) == {8, 1}
+        assert set(answer("import", folder, store, *options)["undone"].values()) == {9, 1}
     assert answer("show", store, "-s", "s-1")["messages"][-1]["message"]["content"] == "continued"
     assert answer("search", store, "-s", "s-1", "What is there?")["hits"] == []
     assert answer("import", folder, store)["new"] > 0
@@ -249,6 +271,8 @@ def test_again_and_again_only_what_is_new_comes_in_and_goes_back(tmp_path: Path)
     [
         (["0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-12:00"], "None"),
         (["1709278200"], "2024-03-01 07:30:00+00:00"),
+        ([1709278200000000, 1], "2024-03-01 07:30:00+00:00"),
+        ([float("nan"), 0, -5, 5, 20240301, 10**30, 1e14, True, "1970-01-01T00:00:00Z"], "None"),
     ],
 )
 def test_a_time_is_of_a_year_that_there_is(value: list[Any], time: str) -> None:
@@ -300,10 +324,20 @@ def test_a_zip_a_folder_and_two_files_of_one_name_are_taken(tmp_path: Path) -> N
 
 
 def test_secrets_are_left_out_when_asked(tmp_path: Path) -> None:
-    file, secret = tmp_path / "chat.jsonl", "AKIA" + "QWERTYUIOPASDFGH"
-    file.write_text(lines({"role": "user", "content": f"aws_access_key_id={secret}"}))
-    answer("import", file, tmp_path / "store", "--redact")
-    assert secret not in json.dumps(answer("show", tmp_path / "store", "-s", "chat-1"))
+    secret, store = "AKIA" + "QWERTYUIOPASDFGH", tmp_path / "store"
+    folder = tmp_path / f"of {secret}"
+    folder.mkdir()
+    data = [b64encode(f"key {secret}".encode()).decode(), b64encode(b"\x89PNG\xff").decode()]
+    parts = [{"type": "file", "file": {"filename": secret, "file_data": f"data:text/plain;base64,{each}"}}
+             for each in data]  # fmt: skip
+    message = {"role": "user", "name": secret, "content": [*said(f"aws_access_key_id={secret}"), *parts]}
+    (folder / "chat.jsonl").write_text(lines({"id": f"of {secret}", "messages": [message]}))
+    (folder / "code.jsonl").write_text(lines(claude("1", None, "Hi", cwd=f"/srv/{secret}")))
+    assert answer("import", folder, store, "--redact", "--by-project")["new"] == 2
+    kept = b"".join(each.read_bytes() for each in store.rglob("*") if each.is_file())
+    assert [text.encode() in kept for text in (secret, data[0], data[1])] == [False, False, True]
+    assert answer("import", folder, store, "--redact", "--by-project")["unchanged"] == 2
+    assert sum(answer("import", folder, store, "--undo")["undone"].values()) == 2
 
 
 @pytest.mark.parametrize(
@@ -332,6 +366,99 @@ def test_what_is_broken_is_skipped_and_told_or_refused(
     assert place in told["places"][0]
     assert place in answer("import", file, tmp_path / "other", "--strict", code=2)
     assert not (tmp_path / "other").exists()
+
+
+REWOUND = [CLAUDE[1], claude("w1", "1", "Wrong"), claude("w2", "1", "Right")]
+EDITED = [  # at each step: a file, what is new, known and taken back, and what the store has then
+    ("rewound.jsonl", [
+        (lines(*REWOUND[:2]), (2, 0, 0), {"s-1": ["What is there?", "Wrong"]}),
+        (lines(*REWOUND), (1, 1, 1), {"s-1": ["What is there?", "Right"]}),
+        (lines(*REWOUND, claude("w3", "w1", "Back")), (2, 1, 1),
+         {"s-1": ["What is there?", "Wrong", "Back"]}),
+    ]),
+    ("rollout.jsonl", [
+        (lines(*CODEX, *codex(ITEMS[0], SHELL[2])), (5, 0, 0),
+         {"cx": ["List", "shell {}", "crane-a", "List", "Taken back"]}),
+        (lines(*CODEX, *codex(ITEMS[0], SHELL[2]), BACK, *codex(SHELL[2])), (1, 3, 2),
+         {"cx": ["List", "shell {}", "crane-a", "Taken back"]}),
+    ]),
+    ("conversations.json", [
+        (json.dumps([{**BRANCHED, "current_node": "b"}]), (2, 0, 0), {"c": ["Hello", "Old"]}),
+        (json.dumps([BRANCHED, chatgpt("d", a=node("r", "user", "Other"))]), (2, 1, 1),
+         {"c": ["Hello", "New"], "d": ["Other"]}),
+    ]),
+    ("web.json", [
+        (json.dumps([{"uuid": "w", "chat_messages": WEB["chat_messages"][:1]}]), (1, 0, 0),
+         {"w": ["Lift?\na.txt\n40 t"]}),
+        (json.dumps([WEB]), (3, 1, 0), {"w": ["Lift?\na.txt\n40 t", "Read {}", "result q", "Done."]}),
+    ]),
+    ("chat.json", [
+        (json.dumps(CHAT), (2, 0, 0), {"chat-1": ["Hi", "Ho"]}),
+        (json.dumps(CHAT[1:] + CHAT), (3, 0, 0), {"chat-1": ["Hi", "Ho"], "chat-1~2": ["Ho", "Hi", "Ho"]}),
+        (json.dumps(CHAT[1:] + CHAT * 2), (2, 3, 0),
+         {"chat-1": ["Hi", "Ho"], "chat-1~2": ["Ho", "Hi", "Ho", "Hi", "Ho"]}),
+    ]),
+    ("-", [
+        (lines(*CHAT), (2, 0, 0), {"input-1": ["Hi", "Ho"]}),
+        (lines(CHAT[0], CHAT[0]), (2, 0, 0), {"input-1": ["Hi", "Ho"], "input-1~2": ["Hi", "Hi"]}),
+        (lines(*CHAT, *CHAT), (2, 2, 0), {"input-1": ["Hi", "Ho", "Hi", "Ho"], "input-1~2": ["Hi", "Hi"]}),
+    ]),
+    ("sharegpt.json", [
+        (json.dumps([{"id": "g", "conversations": SHAREGPT["conversations"][:1]}]), (1, 0, 0), {"g": ["Hi"]}),
+        (json.dumps([SHAREGPT]), (1, 1, 0), {"g": ["Hi", "Ho"]}),
+    ]),
+    ("langchain.json", [
+        (json.dumps(LANGCHAIN[:1]), (1, 0, 0), {"langchain-1": ["Hi"]}),
+        (json.dumps(LANGCHAIN), (1, 1, 0), {"langchain-1": ["Hi", "Ho"]}),
+    ]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "steps"), EDITED, ids=[each[0] for each in EDITED])
+def test_a_later_file_adds_what_is_new_and_its_line_is_followed(
+    tmp_path: Path, name: str, steps: list[tuple[str, tuple[int, int, int], dict[str, list[str]]]]
+) -> None:
+    file, store = tmp_path / name if name != "-" else name, tmp_path / "store"
+    for content, counts, expected in steps:
+        if isinstance(file, Path):
+            file.write_text(content)
+        for options in (["--dry-run"], []):
+            arguments = ["import", str(file), str(store), "--json", *options]
+            told = json.loads(CliRunner().invoke(app, arguments, input=content).stdout)
+            assert (told["new"], told["known"], told["taken_back"]) == counts
+            assert told["refused"] == {}
+        with MemoryStore.open(store) as held:
+            ids = [each.session_id for each in held.sessions().sessions]
+            assert {each: [e.content for e in held.entries(each).entries] for each in ids} == expected
+    assert sum(answer("import", file, store, "--undo")["undone"].values()) == sum(map(len, expected.values()))
+    assert answer("sessions", store)["sessions"] == []
+
+
+def test_rules_and_reasoning_are_found_and_what_cannot_be_read_is_counted(tmp_path: Path) -> None:
+    thought = [{"type": "thinking", "thinking": "wombat", "signature": "s"}, *said("Yes.")]
+    (tmp_path / "a.jsonl").write_text(lines({"role": "system", "content": "gannet"}, *CHAT))
+    (tmp_path / "b.jsonl").write_text(lines(claude("1", None, thought)))
+    picture = [{"type": "tool_result", "content": [*said("seen"), {"type": "image"}]}]
+    spoken = [{"type": "voice_note", "text": "ibis"}, *picture]
+    web = {"uuid": "m", "sender": "human", "content": spoken, "attachments": [{"file_name": "a.png"}]}
+    (tmp_path / "c.json").write_text(json.dumps([{"uuid": "w", "chat_messages": [web]}]))
+    read = node("r", "user", "puffin", metadata={"attachments": [{"name": "a.pdf"}]})
+    (tmp_path / "d.json").write_text(json.dumps([chatgpt(a=read)]))
+    told = answer("import", tmp_path, tmp_path / "store", "--namespace", "mine")
+    assert told["left_out"] == {"blocks image": 1, "files": 2}
+    with Session.open(tmp_path / "store", "new", namespace="mine") as session:
+        for word in ("gannet", "wombat", "ibis", "seen", "puffin"):
+            assert word in str(session.memory_search.call({"query": word})), word
+
+
+def test_a_session_stays_in_its_namespace_and_a_file_may_have_any_name(tmp_path: Path) -> None:
+    file, store = Path(os.fsdecode(os.fsencode(tmp_path) + b"/s\xff.jsonl")), tmp_path / "store"
+    file.write_text(lines(CLAUDE[1]))
+    assert answer("import", file, store)["new"] == 1
+    refused = CliRunner().invoke(app, ["import", str(file), str(store), "--by-project"])
+    assert (refused.exit_code, "a new store takes all of it" in refused.stdout) == (1, True)
+    assert answer("import", file, store)["unchanged"] == 1
+    assert answer("import", file, store, "--undo")["undone"] == {"s-1": 1}
 
 
 @pytest.mark.parametrize("count", [200, pytest.param(10_000, marks=pytest.mark.slow)])

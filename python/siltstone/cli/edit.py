@@ -324,10 +324,11 @@ def _tell_taken(taken: Taken, told: Told, store: stores.Place, *, as_json: bool,
     if as_json:
         sessions = [{"session": name, "messages": count} for name, count in taken.sessions.items()]
         counts = {"new": taken.new, "known": taken.known, "unchanged": taken.unchanged}
+        counts["taken_back"] = taken.taken_back
         left = {"left_out": dict(told.left_out), "broken": dict(told.broken), "places": told.places}
         stores.print_json(
             {"store": stores.shown(store), "dry_run": dry_run, "sessions": sessions, **counts, **left}
-            | {"refused": taken.refused}
+            | {"refused": taken.refused, "beside": taken.beside}
         )
         return
     said = "would be new" if dry_run else "are new"
@@ -335,6 +336,12 @@ def _tell_taken(taken: Taken, told: Told, store: stores.Place, *, as_json: bool,
         f"{taken.new:,} messages {said}, in {len(taken.sessions):,} sessions; {taken.known:,} were known; "
         f"{taken.unchanged:,} files are unchanged"
     )
+    if taken.taken_back:
+        stores.line(f"{taken.taken_back:,} messages were taken back: their branches were left since")
+    for name, other in taken.beside.items():
+        stores.line(
+            f"session {name!r} begins otherwise than the store has it: it is session {other!r}", "yellow"
+        )
     for name, count in list(taken.sessions.items())[:_MOST_SESSIONS]:
         stores.line(f"{count:,} messages {'would be' if dry_run else 'are'} in session {name!r}")
     if len(taken.sessions) > _MOST_SESSIONS:

@@ -29,13 +29,6 @@ from siltstone.stores import MemoryStore
 from siltstone.systems.base import Preset
 from siltstone.transcripts import read
 
-# The keys of a message. A recorded line may also have times, ids and costs, which do not belong to it. The
-# keys of an item of the Responses API depend on its type, so all of them are kept.
-MESSAGE_KEYS: Final = frozenset({
-    "role", "content", "name", "tool_calls", "tool_call_id", "function_call", "refusal", "audio",
-    "reasoning_content", "toolCallId", "toolUseId", "toolName", "isError",
-})  # fmt: skip
-
 
 @dataclass(frozen=True, slots=True)
 class Transcript:
@@ -54,10 +47,7 @@ def read_transcripts(path: str | Path) -> list[Transcript]:
     """
     sessions: dict[str, list[dict[str, Any]]] = {}
     for record in read(path, strict=True):
-        message = record.message
-        if chat.detect(message) != "openai.responses":
-            message = {key: value for key, value in message.items() if key in MESSAGE_KEYS}
-        sessions.setdefault(record.session, []).append(message)
+        sessions.setdefault(record.session, []).append(record.message)
     if not sessions:
         raise InvalidMessageError(f"{path}: there is no message in it", where=str(path))
     return [Transcript(name, messages) for name, messages in sessions.items()]

@@ -143,7 +143,12 @@ def with_findable(settings: str, value: Findable) -> str:
 
 
 def entry_of(
-    message: Message, created_at: int, *, index_tools: bool = True, own: Collection[int] | None = None
+    message: Message,
+    created_at: int,
+    *,
+    index_tools: bool = True,
+    own: Collection[int] | None = None,
+    whole: bool = False,
 ) -> Entry | None:
     """The entry of a message; None if it has no text to index.
 
@@ -152,8 +157,9 @@ def entry_of(
         created_at: The time of the message, in milliseconds since 1970.
         index_tools: False leaves calls and results out.
         own: The places of its parts that belong to siltstone's own tools.
+        whole: Whether system messages and readable reasoning have an entry, too.
     """
-    text = indexable_text(message, index_tools=index_tools, own=own)
+    text = indexable_text(message, index_tools=index_tools, own=own, whole=whole)
     if not text or text.isspace():
         return None
     name = None

@@ -200,7 +200,8 @@ def _detect(fields: Mapping[str, Any]) -> Dialect:
         kind = openai_responses.item_type(fields)
         if kind in openai_responses.ITEMS or (kind and role is None and not _is_block(kind)):
             return openai_responses.NAME
-    if role in _CHAT_ROLES or not openai_chat.KEYS.isdisjoint(fields):
+    is_item = role == "developer" and fields.get("type") == "message"
+    if (role in _CHAT_ROLES and not is_item) or not openai_chat.KEYS.isdisjoint(fields):
         return openai_chat.NAME
     content = fields.get("content")
     if isinstance(content, (list, tuple)):

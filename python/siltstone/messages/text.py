@@ -89,7 +89,9 @@ def condensed(text: str, earlier: Sequence[tuple[str, str]] = ()) -> str:
 # The text of a message that is indexed for search.
 
 
-def indexable_text(message: Message, *, index_tools: bool = True, own: Collection[int] | None = None) -> str:
+def indexable_text(
+    message: Message, *, index_tools: bool = True, own: Collection[int] | None = None, whole: bool = False
+) -> str:
     """The text of a message that is indexed: its texts, and the names, arguments and results of tools.
 
     Reasoning and media are not indexed. System messages and messages that are not original (summaries,
@@ -101,15 +103,16 @@ def indexable_text(message: Message, *, index_tools: bool = True, own: Collectio
         own: The places of its parts that belong to siltstone's own tools. None: they are found by the names
             in this message only. Most dialects name a tool in the call and not in the result, so use
             :func:`indexable_texts` for a whole history.
+        whole: Whether system messages and readable reasoning are indexed, too.
     """
-    if message.provenance != "original" or message.role in RULE_ROLES:
+    if message.provenance != "original" or (message.role in RULE_ROLES and not whole):
         return ""
     if message.said is not None:
         return message.said
     if own is None:
         own = OwnTools().parts_of(message)
     said = (part for place, part in enumerate(message.parts) if place not in own)
-    return "\n".join(filter(None, (_passage(part, index_tools) for part in said)))
+    return "\n".join(filter(None, (_passage(part, index_tools, whole) for part in said)))
 
 
 def indexable_texts(
@@ -127,8 +130,9 @@ def indexable_texts(
         yield indexable_text(message, index_tools=index_tools, own=tools.parts_of(message))
 
 
-def _passage(part: Part, index_tools: bool) -> str:
-    if part.kind == "text" or (part.kind == "other" and part.call_id is None):
+def _passage(part: Part, index_tools: bool, whole: bool) -> str:
+    is_text = part.kind == "text" or (part.kind == "other" and part.call_id is None)
+    if is_text or (whole and part.kind == "reasoning"):
         return part.text
     if not index_tools or part.kind not in ("tool_call", "tool_result", "other"):
         return ""

@@ -467,7 +467,8 @@ class Listing:
         rows = self._rows(
             "SELECT name, namespace, title, next_seq, entries, compactions, tokens, first_at, last_at "
             "FROM {s}.session WHERE dropped = 0 AND (%s::bytea IS NULL OR namespace = %s::bytea) "
-            "ORDER BY born OFFSET %s LIMIT %s",
+            "AND (redactions = 0 OR next_seq + entries > 0 OR settings <> '' OR id IN "
+            "(SELECT session FROM {s}.fact)) ORDER BY born OFFSET %s LIMIT %s",
             *[None if namespace is None else namespace.encode()] * 2,
             offset,
             limit,

@@ -130,11 +130,13 @@ def entries(
     index_tools: bool,
     within: Iterable[Item] | None = None,
     redacting: Redacting | None = None,
+    whole: bool = False,
 ) -> list[Entry]:
     """The entries of *items*, in order. Each is made when it is read, and again when it is read again.
 
     *within* are messages in order, including *items*, by default *items* alone. A call of siltstone's own
     tools among them tells which results belong to these tools. *redacting* removes secrets from the texts.
+    With *whole*, system messages and readable reasoning have entries, too.
     """
     tools, chosen = chat.OwnTools(), list(items)
     own = {
@@ -147,7 +149,8 @@ def entries(
         for item in chosen
     ]
     made = [
-        entry_of(item.message, item.created_at, index_tools=index_tools, own=places) for item, places in clean
+        entry_of(item.message, item.created_at, index_tools=index_tools, own=places, whole=whole)
+        for item, places in clean
     ]
     found = [each for each in made if each is not None]
     if redacting is None:

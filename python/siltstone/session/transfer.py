@@ -483,6 +483,7 @@ IMPORT: Final = "import"  #: the reason of rows that an import wrote
 def take_in(core: SessionCore, said: Sequence[tuple[RawMessage, int]], notes: str) -> None:
     """Appends messages with their times (ms since 1970), and takes them out of the view in the same step.
 
+    Each is found by a search from now on, whatever its role; so is reasoning.
     *notes*, a JSON text, stay with the row that does so.
 
     Raises:
@@ -511,7 +512,7 @@ def take_in(core: SessionCore, said: Sequence[tuple[RawMessage, int]], notes: st
         )
         core.rows.commit(
             row,
-            rows.entries(items, index_tools=core.index_tools, redacting=core.redacting),
+            rows.entries(items, index_tools=core.index_tools, redacting=core.redacting, whole=True),
             expected=state.version,
             clock=state.clock.to_json(),
             write_id=core.pend(),

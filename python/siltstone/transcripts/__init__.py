@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from typing import Any
 from siltstone.errors import InvalidMessageError
 from siltstone.messages import read_message
 from siltstone.transcripts import chatgpt, claude_ai, claude_code, codex, lists
-from siltstone.transcripts.base import Format, Record, seen
+from siltstone.transcripts.base import Format, Record, seen, worded
 from siltstone.transcripts.files import Source, Told, sources, values
 
 __all__ = ["Record", "Told", "Transcripts", "read"]
@@ -37,42 +38,53 @@ class Transcripts:
     def __iter__(self) -> Iterator[Record]:
         self.told, self.formats = Told(strict=self.told.strict), []
         for source in self.sources:
-            yield from self.records(source)
+            yield from (record for record in self.records(source) if not record.is_left)
         self.check()
 
-    def records(self, source: Source) -> Iterator[Record]:
-        """The records of one of the files."""
-        known, found = self._format(source)
+    def records(self, source: Source, told: Told | None = None) -> Iterator[Record]:
+        """The records of one of the files, and those of branches that were left."""
+        told = told or self.told
+        known, found = self._format(source, told)
         if known is None:
             return
-        for record in known.read(_Values(source, self.told, found), self.told, source.stem):
+        for record in known.read(_Values(source, told, found), told, source.stem):
+            if not record.pieces:
+                record = replace(record, message=_worded(record.message))
             try:
-                read_message(record.message, 0)
+                parts = read_message(record.message, 0).parts
             except InvalidMessageError as error:
-                self.told.bad(record.where, "not a message", str(error).removeprefix("message 0: "))
-            else:
+                told.bad(record.where, "not a message", str(error).removeprefix("message 0: "))
+                continue
+            if record.is_left or any(part.kind != "text" or part.text.strip() for part in parts):
                 yield record
+            else:
+                told.left_out["empty messages"] += 1
 
-    def _format(self, source: Source) -> tuple[Format | None, Iterator[tuple[str, Any]]]:
+    def has_ids(self, source: Source) -> bool:
+        """Whether the records of the file have ids."""
+        known = self._format(source, Told())[0]
+        return known is None or known.has_ids
+
+    def _format(self, source: Source, told: Told) -> tuple[Format | None, Iterator[tuple[str, Any]]]:
         """The format of a file, None where nobody knows it; and its values."""
-        found, broken = values(source, self.told), self.told.broken.total()
+        found, broken = values(source, told), told.broken.total()
         sample = list(islice(found, _SAMPLE))
         known = next((each for each in FORMATS if any(each.knows(value) for _, value in sample)), None)
         if known is not None:
             self.formats += [known.name] if known.name not in self.formats else []
-        elif sample or self.told.broken.total() > broken:
+        elif sample or told.broken.total() > broken:
             said = f"none of the formats that are known ({', '.join(each.name for each in FORMATS)})"
-            detail = f"it has {seen(sample)}" if sample else self.told.places[-1]
+            detail = f"it has {seen(sample)}" if sample else told.places[-1]
             self._unknown = self._unknown or f"{source.name}: {said}: {detail}"
             if source.path in self.paths and not source.member:
-                self.told.bad(source.name, said, detail)
+                told.bad(source.name, said, detail)
             else:  # folders and zip files have other files, too
-                self.told.left_out["files of no known format"] += 1
+                told.left_out["files of no known format"] += 1
         return known, chain(sample, found)
 
     def check_formats(self) -> None:
         """Refuses files of which none has a format that is known. Little of them is read."""
-        if not any(self._format(source)[0] for source in self.sources):
+        if not any(self._format(source, self.told)[0] for source in self.sources):
             self.check()
 
     def check(self) -> None:
@@ -88,6 +100,12 @@ class Transcripts:
         raise InvalidMessageError(
             first or f"{', '.join(self.paths)}: {what}there is no message in it", where=self.paths[0]
         )
+
+
+def _worded(message: dict[str, Any]) -> dict[str, Any]:
+    """*message* without texts that are empty: providers refuse them."""
+    content = message.get("content")
+    return {**message, "content": worded(content)} if isinstance(content, list) else message
 
 
 class _Values:

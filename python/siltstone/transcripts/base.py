@@ -15,6 +15,8 @@ from siltstone.transcripts.files import Told
 Values: TypeAlias = Iterable[tuple[str, Any]]
 
 _LONGEST_NAME: Final = 200  #: characters of a session's name
+_EARLIEST: Final = 1e8  #: the first time of a message, in seconds since 1970: smaller numbers are no times
+_LATEST: Final = 4_102_444_800
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +32,7 @@ class Record:
         where: The file, and the place in it.
         project: The folder of the project; empty if unknown.
         pieces: For an answer of several lines, the id of each line and the number of its blocks.
+        is_left: Whether its branch was left, so that it is not of the conversation. ``read`` gives no such.
     """
 
     session: str
@@ -40,6 +43,7 @@ class Record:
     where: str = ""
     project: str = ""
     pieces: tuple[tuple[str, int], ...] = ()
+    is_left: bool = False
 
     @property
     def role(self) -> str:
@@ -53,11 +57,12 @@ class Record:
 
 
 class Format(NamedTuple):
-    """A format: its name, whether a value of a file is of it, and its reader."""
+    """A format: its name, whether a value of a file is of it, its reader, and whether records have ids."""
 
     name: str
     knows: Callable[[Any], bool]
     read: Callable[[Values, Told, str], Iterator[Record]]
+    has_ids: bool = True
 
 
 def seen(sample: list[tuple[str, Any]]) -> str:
@@ -72,22 +77,26 @@ def seen(sample: list[tuple[str, Any]]) -> str:
 
 
 def when(*given: Any) -> datetime | None:
-    """The first of *given* that is a time: ISO 8601, or seconds or milliseconds since 1970, also as text."""
+    """The first of *given* that is a time from 1973 to 2099: ISO 8601, or a number since 1970, also as text.
+
+    A number is one of seconds, milliseconds, microseconds or nanoseconds, by its size.
+    """
     for value in given:
         try:
-            if isinstance(value, str) and re.fullmatch(r"[0-9]{9,13}(\.[0-9]*)?", value):
+            if isinstance(value, str) and re.fullmatch(r"[0-9]{9,19}(\.[0-9]*)?", value):
                 value = float(value)
             if isinstance(value, str):
                 said = datetime.fromisoformat(value)
                 said = said if said.tzinfo else said.replace(tzinfo=UTC)
-                said.astimezone(UTC)  # refuses what is in no year from 1 to 9999
-            elif isinstance(value, int | float) and not isinstance(value, bool) and value > 0:
-                said = datetime.fromtimestamp(value / 1000 if value > 1e11 else value, UTC)
+            elif isinstance(value, int | float) and not isinstance(value, bool):
+                unit = next((each for each in (1e9, 1e6, 1e3) if value > each * _EARLIEST), 1)
+                said = datetime.fromtimestamp(value / unit, UTC)
             else:
                 continue
+            if _EARLIEST <= said.timestamp() < _LATEST:
+                return said
         except (ValueError, OverflowError, OSError):
             continue
-        return said
     return None
 
 
@@ -126,6 +135,13 @@ def conversations(values: Values) -> Iterator[tuple[str, Any]]:
             yield from ((f"{where}, conversation {place}", each) for place, each in enumerate(inner))
         else:
             yield where, value
+
+
+def worded(content: Any) -> Any:
+    """*content* without texts that are empty, which providers refuse."""
+    if not isinstance(content, list):
+        return content
+    return [each for each in content if str(as_dict(each).get("text", "x")).strip()]
 
 
 def line_to(nodes: Mapping[str, dict[str, Any]], current: Any) -> list[str]:

@@ -32,29 +32,34 @@ def _read(values: Values, told: Told, stem: str) -> Iterator[Record]:
         names = (fields.get("conversation_id"), fields.get("id"), fields.get("title"))
         name = name_of(next((each for each in names if each), None), f"{stem}-{number}")
         path = base.line_to(nodes, fields.get("current_node"))
-        beside = nodes.keys() - set(path)
-        told.left_out["messages of left branches"] += sum(bool(nodes[key].get("message")) for key in beside)
-        call = ""
+        if not any(_role(as_dict(nodes[key].get("message"))) in ("user", "assistant") for key in path):
+            path = base.line_to(nodes, None)  # the node is the root
+        beside, calls = dict.fromkeys(nodes), dict[Any, str]()  # the last call before each node
         for key in path:
-            said = as_dict(nodes[key].get("message"))
-            if not said:
-                continue
-            message = _message(said, key, call, told)
+            del beside[key]
+        told.left_out["messages of left branches"] += sum(bool(nodes[key].get("message")) for key in beside)
+        for key in [*path, *beside]:
+            node, is_left = nodes[key], key in beside
+            said, parent = as_dict(node.get("message")), node.get("parent")
+            call = calls.get(parent, "") if isinstance(parent, str) else ""
+            message = _message(said, key, call, Told() if is_left else told) if said else None
+            calls[key] = key if message and "tool_calls" in message else call
             if message is None:
                 continue
-            if "tool_calls" in message:
-                call = key
             time = when(said.get("create_time"), said.get("update_time"), fields.get("create_time"))
-            parent = nodes[key].get("parent")
-            record = Record(name, message, key, parent if isinstance(parent, str) else None, time, where)
-            yield record
+            before = parent if isinstance(parent, str) else None
+            yield Record(name, message, key, before, time, where, is_left=is_left)
         told.left_out += Counter()
 
 
-def _message(said: dict[str, Any], key: str, call: str, told: Told) -> dict[str, Any] | None:
+def _role(said: dict[str, Any]) -> Any:
     author = said.get("author")
-    role = author if isinstance(author, str) else as_dict(author).get("role")
-    content = said.get("content")
+    return author if isinstance(author, str) else as_dict(author).get("role")
+
+
+def _message(said: dict[str, Any], key: str, call: str, told: Told) -> dict[str, Any] | None:
+    role, content = _role(said), said.get("content")
+    told.left_out["files"] += len(as_list(as_dict(said.get("metadata")).get("attachments")))
     kind = as_text(as_dict(content).get("content_type"))
     left = (
         "hidden messages" if as_dict(said.get("metadata")).get("is_visually_hidden_from_conversation")

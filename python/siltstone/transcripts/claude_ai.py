@@ -38,17 +38,19 @@ def _read(values: Values, told: Told, stem: str) -> Iterator[Record]:
         if any(node["parent"] in nodes for node in nodes.values()):
             path = base.line_to(nodes, fields.get("current_leaf_message_uuid") or path[-1])
             told.left_out["messages of left branches"] += len(nodes) - len(path)
-        for key in path:
-            said = nodes[key]
+        kept = set(path)
+        for key in [*path, *(nodes.keys() - kept)]:
+            said, is_left = nodes[key], key not in kept
             time = when(said.get("created_at"), fields.get("created_at"))
+            told_of = Told() if is_left else told
             role = {"human": "user", "assistant": "assistant"}.get(as_text(said.get("sender")))
             at = f"{where}, message {key}"
             if role is None:
-                told.bad(at, f"unknown sender {said.get('sender')!r}")
+                told_of.bad(at, f"unknown sender {said.get('sender')!r}")
                 continue
-            for place, message in enumerate(_messages(said, role, told)):
+            for place, message in enumerate(_messages(said, role, told_of)):
                 each_id = f"{key}#{place}" if place else key
-                yield Record(name, message, each_id, said["parent"], time, at)
+                yield Record(name, message, each_id, said["parent"], time, at, is_left=is_left)
         told.left_out += Counter()
 
 
@@ -59,9 +61,11 @@ def _messages(said: dict[str, Any], role: str, told: Told) -> Iterator[dict[str,
     for each in map(as_dict, as_list(said.get("attachments"))):
         if text := as_text(each.get("extracted_content")):
             given = [*given, {"type": "text", "text": f"{as_text(each.get('file_name'))}\n{text}".strip()}]
+        else:
+            told.left_out["files"] += 1
     told.left_out["files"] += len(as_list(said.get("files")))
     for block in map(as_dict, given):
-        kind = as_text(block.get("type"))
+        kind = as_text(block.get("type")).replace("voice_note", "text")
         if kind == "text" and not as_text(block.get("text")).strip():
             continue
         if kind not in ("text", "tool_use", "tool_result"):
@@ -77,13 +81,11 @@ def _messages(said: dict[str, Any], role: str, told: Told) -> Iterator[dict[str,
         if kind == "text":
             made["text"] = block["text"]
         elif kind == "tool_use":
-            made |= {
-                "id": as_text(block.get("id")) or name,
-                "name": name,
-                "input": as_dict(block.get("input")),
-            }
+            made |= {"id": as_text(block.get("id")) or name, "name": name}
+            made["input"] = as_dict(block.get("input"))
         else:
-            made |= {"tool_use_id": as_text(block.get("tool_use_id")) or name, "content": _results(block)}
+            made["tool_use_id"] = as_text(block.get("tool_use_id")) or name
+            made["content"] = _results(block, told)
         blocks.append(made)
     if blocks:
         is_text = len(blocks) == 1 and blocks[0]["type"] == "text"
@@ -92,13 +94,13 @@ def _messages(said: dict[str, Any], role: str, told: Told) -> Iterator[dict[str,
         told.left_out["empty messages"] += 1
 
 
-def _results(block: dict[str, Any]) -> str:
+def _results(block: dict[str, Any], told: Told) -> str:
     content = block.get("content")
-    return (
-        content
-        if isinstance(content, str)
-        else "\n".join(as_text(as_dict(each).get("text")) for each in as_list(content))
-    )
+    found = [{"text": content}] if isinstance(content, str) else [*map(as_dict, as_list(content))]
+    for each in found:
+        if not isinstance(each.get("text"), str):
+            told.left_out[f"blocks {as_text(each.get('type')) or 'without a type'}"] += 1
+    return "\n".join(as_text(each.get("text")) for each in found)
 
 
 FORMAT: Final = Format("claude.ai", _knows, _read)

@@ -10,10 +10,21 @@ from dataclasses import replace
 from typing import Any, Final
 
 from siltstone.messages import well_formed
-from siltstone.transcripts.base import Format, Record, Values, as_dict, as_list, as_text, name_of, when
+from siltstone.transcripts.base import (
+    Format,
+    Record,
+    Values,
+    as_dict,
+    as_list,
+    as_text,
+    name_of,
+    when,
+    worded,
+)
 from siltstone.transcripts.files import Told
 
 _SUMMARIES: Final = "summaries of compactions"
+_LEFT: Final = "messages of left branches"
 
 # The lines of a file, for a session may have millions. A line that stands there before is left out.
 _TABLE: Final = """
@@ -51,6 +62,14 @@ def _knows(value: Any) -> bool:
     )
 
 
+def _line(value: Any) -> dict[str, Any]:
+    """A line; a message that waited in a queue until the model read it, as one of the user."""
+    fields, queued = as_dict(value), as_dict(as_dict(value).get("attachment"))
+    if queued.get("type") != "queued_command" or queued.get("commandMode", "prompt") != "prompt":
+        return fields
+    return {**fields, "type": "user", "message": {"role": "user", "content": queued.get("prompt")}}
+
+
 def _answered(content: Any) -> frozenset[str]:
     """The ids of the calls that *content* answers, if it has only results."""
     blocks = [as_dict(each) for each in as_list(content)]
@@ -74,7 +93,8 @@ def _lines_of(values: Values, stem: str) -> sqlite3.Connection:
     same = "SELECT 1 FROM line WHERE id = ? AND print = ?"
     last = "SELECT place, session FROM line WHERE id = ? ORDER BY place DESC LIMIT 1"
     for place, (_, value) in enumerate(values):
-        fields, said = as_dict(value), _knows(value)
+        fields = _line(value)
+        said = _knows(fields)
         uuid, session = as_text(fields.get("uuid")), name_of(fields.get("sessionId"), stem)
         print_ = _fingerprint(fields)
         if not uuid and not said:
@@ -138,30 +158,36 @@ def _read(values: Values, told: Told, stem: str) -> Iterator[Record]:
         ]()  # an answer that may go on, and what came after
         begun = set[str]()
         for place, (where, value) in enumerate(values):
-            fields, line = as_dict(value), None
+            fields, line = _line(value), None
             if row is not None and row[0] == place:
                 line, row = row, rows.fetchone()
-            kind = _left(value, is_known=line is not None, is_kept=line is not None and line[4])
+            kind = _kind_left(fields, is_known=line is not None, is_kept=line is not None and line[4])
+            is_left = kind == _LEFT
             if line is None or (kind and (kind != _SUMMARIES or line[1] in begun)):
                 told.left_out[kind] += 1
-                continue
+                if line is None or not is_left:
+                    continue
             _, name, part, calls, _ = line
-            begun.add(name)
-            said = fields["message"]
-            role = "assistant" if fields.get("isCompactSummary") else said["role"]
+            said, uuid = fields["message"], as_text(fields.get("uuid"))
+            role, content = said["role"], worded(said["content"])
             record = Record(
                 name,
-                {"role": role, "content": said["content"]},
-                as_text(fields.get("uuid")) or None,
+                {"role": "assistant" if fields.get("isCompactSummary") else role, "content": content},
+                uuid or None,
                 as_text(fields.get("parentUuid")) or None,
                 when(fields.get("timestamp")),
                 where,
                 as_text(fields.get("cwd")),
-                ((as_text(fields.get("uuid")), len(as_list(said["content"]))),),
+                ((uuid, len(as_list(content))),),
+                is_left,
             )
+            if is_left:
+                yield record
+                continue
+            begun.add(name)
             answer, group = waiting.get(name, (None, []))
             if answer is not None and answer == part:
-                content = [*group[0].message["content"], *said["content"]]
+                content = [*group[0].message["content"], *record.message["content"]]
                 pieces = group[0].pieces + record.pieces
                 group[0] = replace(group[0], message={**group[0].message, "content": content}, pieces=pieces)
             elif answer is not None and calls:
@@ -173,10 +199,9 @@ def _read(values: Values, told: Told, stem: str) -> Iterator[Record]:
             yield from group
 
 
-def _left(value: Any, *, is_known: bool, is_kept: bool) -> str:
+def _kind_left(fields: dict[str, Any], *, is_known: bool, is_kept: bool) -> str:
     """The kind of a line that is left out; empty for a message of the conversation."""
-    fields = as_dict(value)
-    if not _knows(value):
+    if not _knows(fields):
         kind = as_text(fields.get("type")) or "without a type"
         return f"lines {' '.join(filter(None, (kind, as_text(fields.get('subtype')))))}"
     if fields.get("isApiErrorMessage"):
@@ -188,8 +213,8 @@ def _left(value: Any, *, is_known: bool, is_kept: bool) -> str:
     if fields.get("isCompactSummary"):
         return _SUMMARIES
     if not is_kept:
-        return "messages of left branches"
-    return "" if fields["message"]["content"] not in ("", [], None) else "empty messages"
+        return _LEFT
+    return ""
 
 
 FORMAT: Final = Format("Claude Code", _knows, _read)

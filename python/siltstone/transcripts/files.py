@@ -15,10 +15,14 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from hashlib import blake2b
 from pathlib import Path
 from typing import IO, Any, Final
+from weakref import finalize
 
 from siltstone.errors import InvalidMessageError
+from siltstone.messages import well_formed
+from siltstone.redaction import redact
 
 LONGEST: Final = 32 << 20  #: bytes of a line; a longer one is skipped
 LARGEST: Final = 64 << 20  #: bytes of an element of a list, or of an object over several lines
@@ -56,7 +60,7 @@ class Told:
             self.places.append(said)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, weakref_slot=True)
 class Source:
     """A file with transcripts, or a member of a zip file.
 
@@ -74,6 +78,10 @@ class Source:
     stem: str = ""
     done: int = 0
 
+    def __post_init__(self) -> None:
+        if self.held is not None:
+            finalize(self, self.held.close)
+
     @property
     def name(self) -> str:
         """The name for people."""
@@ -82,7 +90,10 @@ class Source:
     @property
     def place(self) -> str:
         """The absolute path, by which a store remembers the file."""
-        return "-" if self.path == "-" else str(Path(self.path).absolute())
+        if self.path == "-":
+            return "-"
+        whole = os.fsencode(Path(self.path).absolute()).decode(errors="backslashreplace")
+        return str(Path(*map(without_secrets, Path(whole).parts)))
 
     @property
     def size(self) -> int:
@@ -120,6 +131,12 @@ class Source:
                 yield stream
 
 
+def without_secrets(name: str) -> str:
+    """*name* without secrets. A digest keeps apart what had different ones."""
+    clean, found = redact(name)
+    return f"{clean}-{blake2b(name.encode(), digest_size=4).hexdigest()}" if found else name
+
+
 def sources(paths: Iterable[str | os.PathLike[str]]) -> list[Source]:
     """The files that *paths* name: files, all files below directories, members of zip files, ``-``."""
     found, taken = [each for path in paths for each in _sources(os.fspath(path))], set[str]()
@@ -127,7 +144,7 @@ def sources(paths: Iterable[str | os.PathLike[str]]) -> list[Source]:
         parts = Path(source.member or source.path).with_suffix("").parts[::-1]
         names = ("-".join(parts[:most][::-1]) for most in range(1, len(parts) + 1))
         source.stem = next((name for name in names if name not in taken), f"{len(taken)}")
-        source.stem = "input" if source.path == "-" else source.stem
+        source.stem = "input" if source.path == "-" else well_formed(source.stem)
         taken.add(source.stem)
     return found
 

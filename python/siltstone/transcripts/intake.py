@@ -6,27 +6,32 @@ import base64
 import json
 import os
 from array import array
-from collections import Counter
-from collections.abc import Callable, Iterator
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from hashlib import blake2b
-from typing import Any, Final
+from itertools import chain, count
+from typing import Any, Final, NamedTuple
+from zlib import crc32
 
 from siltstone.errors import ConfigError, SiltstoneError
 from siltstone.memory.base import Store, sessions_of
-from siltstone.memory.log import CompactionRow, SessionLog
+from siltstone.memory.log import SessionLog
 from siltstone.messages import RawMessage
 from siltstone.session.core import SessionCore
 from siltstone.session.opening import open_session, preset_of_store
+from siltstone.session.state import union
 from siltstone.session.transfer import IMPORT, take_in
 from siltstone.transcripts import Record, Transcripts
-from siltstone.transcripts.files import Source
+from siltstone.transcripts.files import Source, Told, without_secrets
 
 _MOST_OPEN: Final = 64  #: sessions that are written to at once
+_REMEDY: Final = "; import without another namespace adds what is new, and a new store takes all of it"
 _PAGE: Final = 500  #: messages of a write
 _CHARACTERS: Final = 4 << 20  #: of the messages of a write, about
 _UUID: Final = 32  #: characters from which on the id of a record is the same in every session
-_KEY: Final = "imports"  #: the setting of a session that has its files: path, size and time
+_KEY: Final = "imports"  #: the setting of a session that has its files: path, size, time, options
+_GONE: Final = "imports_gone"  #: the setting that has the places of imported messages that were taken back
 
 
 @dataclass(slots=True)
@@ -38,12 +43,16 @@ class Taken:
         known: Messages that the store had from an earlier import.
         unchanged: Files that are as they were at an earlier import, and were not read.
         refused: Sessions that could not be written, each with the reason.
+        beside: Sessions of a list that is not the one that the store had, each with its new name.
+        taken_back: Messages that the store had, of branches that were left since.
     """
 
     sessions: dict[str, int] = field(default_factory=dict)
     known: int = 0
     unchanged: int = 0
     refused: dict[str, str] = field(default_factory=dict)
+    beside: dict[str, str] = field(default_factory=dict)
+    taken_back: int = 0
 
     @property
     def new(self) -> int:
@@ -57,6 +66,7 @@ class _Known:
     def __init__(self, store: Store | None) -> None:
         self.keys, self.files = set[int](), dict[str, list[int]]()
         self.sessions = dict[str, list[str]]()  # with the files that imports brought
+        self.counts = Counter[str]()  # the messages that imports brought
         if store is None:
             return
         for info in sessions_of(store):
@@ -65,8 +75,9 @@ class _Known:
             if files or info.messages:
                 self.sessions[info.session_id] = list(files)
             self.files |= files
-            for row, _ in _rows(log) if files else ():
-                self.keys.update(_keys(row))
+            for each in _messages(log) if files else ():
+                self.keys.update(each.keys)
+                self.counts[info.session_id] += 1
 
 
 def _settings(log: SessionLog) -> dict[str, Any]:
@@ -86,18 +97,36 @@ def _save(log: SessionLog, settings: dict[str, Any]) -> None:
     log.save_settings(json.dumps(settings), expected=log.state().version, write_id=write_id)
 
 
-def _rows(log: SessionLog) -> Iterator[tuple[CompactionRow, dict[str, Any]]]:
-    """The rows that imports wrote and nobody took back, each with its notes."""
-    gone = set(_settings(log).get("imports_gone", ()))
+class _Message(NamedTuple):
+    """A message that an import brought: its file, its place in the log, and the keys of its pieces."""
+
+    source: str
+    seq: int
+    keys: array[int]
+
+
+def _messages(log: SessionLog) -> Iterator[_Message]:
+    """The messages that imports brought and nobody took back."""
+    gone = {seq for start, end in _settings(log).get(_GONE, ()) for seq in range(start, end)}
     for row in log.compactions():
-        if row.compaction.reason == IMPORT and row.compaction_id not in gone:
-            yield row, json.loads(row.compaction.notes)
+        if row.compaction.reason != IMPORT:
+            continue
+        notes, keys, at = json.loads(row.compaction.notes), array("Q"), 0
+        keys.frombytes(base64.b64decode(notes["keys"]))
+        for seq, size in enumerate(notes["pieces"], row.compaction.next_seq - len(notes["pieces"])):
+            if seq not in gone:
+                yield _Message(notes["from"], seq, keys[at : at + size])
+            at += size
 
 
-def _keys(row: CompactionRow) -> array[int]:
-    found = array("Q")
-    found.frombytes(base64.b64decode(json.loads(row.compaction.notes)["keys"]))
-    return found
+def _forget(store: Any, name: str, seqs: Iterable[int], files: dict[str, list[int]]) -> None:
+    """Forgets messages that imports brought, and notes it, with the states of the session's *files*."""
+    spans = union((seq, seq + 1) for seq in seqs)
+    for start, end in spans:
+        store.forget(session_id=name, start=start, end=end)
+    log = store.open_log(name)
+    settings = _settings(log)
+    _save(log, settings | {_GONE: [*settings.get(_GONE, ()), *spans], _KEY: files})
 
 
 class _Open:
@@ -106,6 +135,7 @@ class _Open:
     def __init__(self, core: SessionCore) -> None:
         self.core, self.salt = core, core.rows.salt()
         self.said, self.keys, self.size = list[tuple[RawMessage, int]](), array("Q"), 0
+        self.pieces = list[int]()  # the number of keys of each message
         self.last = core.milliseconds()
 
     def add(self, message: dict[str, Any], record: Record, keys: list[int], source: str) -> None:
@@ -113,6 +143,7 @@ class _Open:
         self.last = self.last if record.time is None else int(record.time.timestamp() * 1000)
         self.said.append((message, self.last))
         self.keys.extend(keys)
+        self.pieces.append(len(keys))
         self.size += sum(len(str(each)) for each in message.values())
         if len(self.said) >= _PAGE or self.size > _CHARACTERS:
             self.write(source)
@@ -121,9 +152,9 @@ class _Open:
         """Writes the messages that wait, and the keys of their records, in one transaction."""
         if self.said:
             keys = base64.b64encode(self.keys.tobytes()).decode()
-            notes = {"from": source, "messages": len(self.said), "keys": keys}
+            notes = {"from": source, "pieces": self.pieces, "keys": keys}
             take_in(self.core, self.said, json.dumps(notes))
-        self.said, self.keys, self.size = [], array("Q"), 0
+        self.said, self.keys, self.size, self.pieces = [], array("Q"), 0, []
 
 
 class Intake:
@@ -148,6 +179,9 @@ class Intake:
     ) -> None:
         self._store, self._options, self._session = store, options, session
         self._by_project, self._writes = by_project, writes and store is not None
+        self._plain: Callable[[str], str] = without_secrets if options.get("redaction") else str
+        asked = json.dumps([by_project, options.get("namespace")])
+        self._asked = crc32(asked.encode()) if by_project or "namespace" in options else 0
         self._known, self.taken = _Known(store), Taken()
         self._open: dict[str, _Open] = {}
         self._preset = preset_of_store(store) if store is not None and self._writes else None
@@ -158,26 +192,72 @@ class Intake:
         for source in transcripts.sources:
             state = source.state()
             own = [source.place] if self._session is None else self._known.sessions.get(self._session, ())
-            if state and source.place in own and self._known.files.get(source.place) == state:
+            *known, asked = self._known.files.get(source.place) or [0]
+            if state and source.place in own and known == state and self._asked in (0, asked):
                 self.taken.unchanged += 1
                 continue
             read, filled = True, set[str]()
-            self._counts = Counter[str]()
+            self._counts, left = Counter[str](), defaultdict[str, set[int]](set)
+            names = {} if transcripts.has_ids(source) else self._names(transcripts, source)
             for number, record in enumerate(transcripts.records(source)):
-                name = self._session or record.session
+                name = self._session or self._plain(record.session)
+                name = names.get(name, name)
+                if record.is_left:
+                    left[name] |= self._known.keys & {_key(name, str(record.id), record.message, b"")}
+                    continue
                 self._take(name, record, source)
                 filled.add(name)
                 if number % 1000 == 0:
                     progress(before + source.done)
             before += source.size
             self._close(source.place)
+            self._take_back(left)
             if self._store is not None and self._writes:
                 for name in filled - self.taken.refused.keys():
                     log = self._store.open_log(name)
-                    _save(log, {**_settings(log), _KEY: {**files_of(log), source.place: state}})
+                    states = {**files_of(log), source.place: [*state, self._asked]}
+                    _save(log, {**_settings(log), _KEY: states})
         if read and not self.taken.unchanged:
             transcripts.check()
         return self.taken
+
+    def _names(self, transcripts: Transcripts, source: Source) -> dict[str, str]:
+        """New names of lists without ids that do not begin with what their session has from an import."""
+        counts, fitting = Counter[str](), dict[str, dict[str, bytes]]()
+        for record in transcripts.records(source, Told()) if self._known.counts else ():
+            name = self._session or self._plain(record.session)
+            counts[name] += 1
+            if name not in fitting:
+                fitting[name] = {each: self._salt(each) for each in self._series(name)}
+            for each, salt in list(fitting[name].items()):
+                key = _key(each, f"#{counts[name]}", record.message, salt)
+                if counts[name] <= self._known.counts[each] and key not in self._known.keys:
+                    del fitting[name][each]
+        moved = {name: new for name, fits in fitting.items() if (new := next(iter(fits))) != name}
+        self.taken.beside |= {name: new for name, new in moved.items() if new not in self._known.sessions}
+        return moved
+
+    def _series(self, name: str) -> Iterator[str]:
+        """The names of a session, of those that stand beside it, and one that is free."""
+        for each in chain([name], (f"{name}~{number}" for number in count(2))):
+            yield each
+            if each not in self._known.counts:
+                return
+
+    def _salt(self, name: str) -> bytes:
+        return b"" if self._store is None else self._store.open_log(name).salt()
+
+    def _take_back(self, left: dict[str, set[int]]) -> None:
+        """Takes back the messages of branches that were left since they came in."""
+        for name, keys in left.items():
+            if self._store is None or not keys:
+                continue
+            log = self._store.open_log(name)
+            gone = [each for each in _messages(log) if keys.issuperset(each.keys)]
+            self.taken.taken_back += len(gone)
+            self._known.keys.difference_update(*(each.keys for each in gone))
+            if self._writes and gone:
+                _forget(self._store, name, (each.seq for each in gone), files_of(log))
 
     def _take(self, name: str, record: Record, source: Source) -> None:
         if name in self.taken.refused:
@@ -197,13 +277,15 @@ class Intake:
             try:
                 held = self._opened(name, record, source.place)
             except SiltstoneError as error:
-                self.taken.refused[name] = str(error)
+                fixed = getattr(error, "field", "") == "namespace"
+                self.taken.refused[name] = f"{error}{_REMEDY if fixed else ''}"
                 return
         self._counts[name] += 1
         message, keys = self._new(name, record, b"" if held is None else held.salt)
         if message is None:
             self.taken.known += 1
             return
+        self._known.counts[name] += 1
         self.taken.sessions[name] = self.taken.sessions.get(name, 0) + 1
         if held is not None:
             held.add(message, record, keys, source.place)
@@ -212,12 +294,10 @@ class Intake:
         """The message without the pieces that are known, None if all are; and the keys of its new pieces."""
         known, message = self._known.keys, record.message
         if record.id is None:
-            if not salt and self._store is not None:
-                salt = self._store.open_log(name).salt()
-            key = _key(name, f"#{self._counts[name]}", message, salt)
-            return (None if key in known else message), [key]
-        if len(record.pieces) < 2:
+            key = _key(name, f"#{self._counts[name]}", message, salt or self._salt(name))
+        elif len(record.pieces) < 2:
             key = _key(name, record.id, message, b"")
+        if len(record.pieces) < 2:
             new = key not in known
             known.add(key)
             return (message if new else None), [key]
@@ -239,7 +319,7 @@ class Intake:
                 self._close(source)
             options: Any = {**self._options, "memory": self._store, "preset": self._preset}
             if self._by_project and record.project:
-                options["namespace"] = record.project
+                options["namespace"] = self._plain(record.project)
             held = self._open[name] = _Open(open_session(None, name, options, is_async=False).core)
         return held
 
@@ -279,30 +359,20 @@ def take_back(store: Any, paths: list[str], *, writes: bool = True) -> dict[str,
         files = files_of(log)
         gone = {
             each
-            for each in files
-            if any(each == place or each.startswith(place + os.sep) for place in places)
+            for each, state in files.items()
+            if state and any(each == place or each.startswith(place + os.sep) for place in places)
         }
-        rows = [(row, notes) for row, notes in _rows(log) if notes["from"] in gone] if gone else []
-        if not rows:
+        if not gone:
             continue
-        done[name] = sum(notes["messages"] for _, notes in rows)
-        if not writes:
-            continue
-        if done[name] == info.messages:
+        brought = [each.source in gone for each in _messages(log)]
+        done[name] = sum(brought)
+        others = info.messages - done[name] - sum(end - start for start, end in _settings(log).get(_GONE, ()))
+        if writes and not others:
             store.delete_session(name)
             store.revive(name)
-            continue
-        for row, notes in rows:
-            end = row.compaction.next_seq
-            store.forget(session_id=name, start=end - notes["messages"], end=end)
-        log = store.open_log(name)
-        settings = _settings(log)
-        settings["imports_gone"] = [
-            *settings.get("imports_gone", ()),
-            *(row.compaction_id for row, _ in rows),
-        ]
-        settings[_KEY] = {each: [] if each in gone else state for each, state in files.items()}
-        _save(log, settings)
+        elif writes:
+            seqs = [each.seq for each in _messages(log) if each.source in gone]
+            _forget(store, name, seqs, {each: [] if each in gone else files[each] for each in files})
     if not done:
         raise ConfigError(f"nothing in the store came from {', '.join(map(repr, places))}", "undo", places)
     return done

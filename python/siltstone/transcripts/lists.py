@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any, Final
 
+from siltstone.messages import detect
 from siltstone.messages.dialects import openai_chat, openai_responses
 from siltstone.transcripts import base
 from siltstone.transcripts.base import Format, Record, Values, as_dict, as_list, as_text, name_of, when
@@ -15,6 +16,11 @@ from siltstone.transcripts.files import Told
 _TIMES: Final = ("timestamp", "created_at", "createdAt", "create_time", "created", "time", "date", "at", "ts")
 _LISTS: Final = ("messages", "conversations", "conversation", "input", "output", "items")
 _NAMES: Final = ("id", "session_id", "sessionId", "conversation_id", "thread_id")
+#: The keys of a message. A recorded one may also have times, ids and costs, which no provider takes.
+_KEYS: Final = frozenset({
+    "role", "content", "name", "tool_calls", "tool_call_id", "function_call", "refusal", "audio",
+    "reasoning_content", "toolCallId", "toolUseId", "toolName", "isError",
+})  # fmt: skip
 _SPEAKERS: Final = {
     "human": "user", "user": "user", "gpt": "assistant", "ai": "assistant", "assistant": "assistant",
     "chatgpt": "assistant", "bing": "assistant", "bard": "assistant", "claude": "assistant",
@@ -154,8 +160,9 @@ def _read(values: Values, told: Told, stem: str) -> Iterator[Record]:
             own = each if isinstance(each, dict) else {}
             time = when(*(own.get(key) for key in _TIMES), *(message.get(key) for key in _TIMES))
             time = time or when(*(outer.get(key) for key in _TIMES))
-            if message is not each and not is_said(each):
-                message = {key: part for key, part in message.items() if key not in _TIMES}
+            is_item = detect(message) == "openai.responses"
+            foreign = message.keys() & set(_TIMES) if is_item else message.keys() - _KEYS
+            message = {key: part for key, part in message.items() if key not in foreign}
             yield Record(name, message, time=time, where=at)
 
 
@@ -163,4 +170,5 @@ FORMAT: Final = Format(
     "messages of OpenAI, Anthropic, LangChain or ShareGPT",
     lambda value: _said(value) is not None or _held(value) is not None,
     _read,
+    has_ids=False,
 )

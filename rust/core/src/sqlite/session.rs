@@ -206,7 +206,8 @@ pub(crate) fn seen_any(
 }
 
 /// Sessions that were not deleted, in the order of their first writes: at most `limit` of them after the first
-/// `offset`. If `namespace` is given, only its sessions.
+/// `offset`. If `namespace` is given, only its sessions. One that was deleted and begun again is in the list when it has
+/// something: a message, an entry, settings or a fact.
 pub(crate) fn page(
     connection: &Connection,
     namespace: Option<&str>,
@@ -214,8 +215,14 @@ pub(crate) fn page(
     limit: i64,
 ) -> Result<Vec<SessionRow>> {
     let mut statement = connection.prepare_cached(match namespace {
-        None => select!("WHERE dropped = 0 AND ?1 IS NULL ORDER BY id LIMIT ?2 OFFSET ?3"),
-        Some(_) => select!("WHERE dropped = 0 AND namespace = ?1 ORDER BY id LIMIT ?2 OFFSET ?3"),
+        None => select!(
+            "WHERE dropped = 0 AND ?1 IS NULL AND (redactions = 0 OR next_seq > 0 OR entries > 0 OR settings <> ''
+             OR id IN (SELECT session FROM fact)) ORDER BY id LIMIT ?2 OFFSET ?3"
+        ),
+        Some(_) => select!(
+            "WHERE dropped = 0 AND namespace = ?1 AND (redactions = 0 OR next_seq > 0 OR entries > 0 OR settings <> ''
+             OR id IN (SELECT session FROM fact)) ORDER BY id LIMIT ?2 OFFSET ?3"
+        ),
     })?;
     let mut rows = statement.query(params![namespace, limit, offset])?;
     let mut sessions = Vec::new();
