@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 from siltstone import _native
 from siltstone.errors import InvalidMessageError, StoreConflictError, StoreCorruptError
@@ -142,24 +142,15 @@ def with_findable(settings: str, value: Findable) -> str:
     return json.dumps(changed) if changed else ""
 
 
-def entry_of(
-    message: Message,
-    created_at: int,
-    *,
-    index_tools: bool = True,
-    own: Collection[int] | None = None,
-    whole: bool = False,
-) -> Entry | None:
+def entry_of(message: Message, created_at: int, **options: Any) -> Entry | None:
     """The entry of a message; None if it has no text to index.
 
     Args:
         message: The message.
         created_at: The time of the message, in milliseconds since 1970.
-        index_tools: False leaves calls and results out.
-        own: The places of its parts that belong to siltstone's own tools.
-        whole: Whether system messages and readable reasoning have an entry, too.
+        options: As for :func:`siltstone.messages.indexable_text`.
     """
-    text = indexable_text(message, index_tools=index_tools, own=own, whole=whole)
+    text = indexable_text(message, **options)
     if not text or text.isspace():
         return None
     name = None

@@ -48,8 +48,9 @@ class Transcripts:
         if known is None:
             return
         for record in known.read(_Values(source, told, found), told, source.stem):
-            if not record.pieces:
-                record = replace(record, message=_worded(record.message))
+            content = record.message.get("content")
+            if isinstance(content, list) and not record.pieces:
+                record = replace(record, message={**record.message, "content": worded(content)})
             try:
                 parts = read_message(record.message, 0).parts
             except InvalidMessageError as error:
@@ -100,12 +101,6 @@ class Transcripts:
         raise InvalidMessageError(
             first or f"{', '.join(self.paths)}: {what}there is no message in it", where=self.paths[0]
         )
-
-
-def _worded(message: dict[str, Any]) -> dict[str, Any]:
-    """*message* without texts that are empty: providers refuse them."""
-    content = message.get("content")
-    return {**message, "content": worded(content)} if isinstance(content, list) else message
 
 
 class _Values:

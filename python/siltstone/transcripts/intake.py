@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from itertools import chain, count
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 from zlib import crc32
 
 from siltstone.errors import ConfigError, SiltstoneError
@@ -75,8 +75,8 @@ class _Known:
             if files or info.messages:
                 self.sessions[info.session_id] = list(files)
             self.files |= files
-            for each in _messages(log) if files else ():
-                self.keys.update(each.keys)
+            for _, _, keys in _messages(log) if files else ():
+                self.keys.update(keys)
                 self.counts[info.session_id] += 1
 
 
@@ -97,16 +97,8 @@ def _save(log: SessionLog, settings: dict[str, Any]) -> None:
     log.save_settings(json.dumps(settings), expected=log.state().version, write_id=write_id)
 
 
-class _Message(NamedTuple):
-    """A message that an import brought: its file, its place in the log, and the keys of its pieces."""
-
-    source: str
-    seq: int
-    keys: array[int]
-
-
-def _messages(log: SessionLog) -> Iterator[_Message]:
-    """The messages that imports brought and nobody took back."""
+def _messages(log: SessionLog) -> Iterator[tuple[str, int, array[int]]]:
+    """The messages that imports brought and nobody took back: file, place in the log, keys of the pieces."""
     gone = {seq for start, end in _settings(log).get(_GONE, ()) for seq in range(start, end)}
     for row in log.compactions():
         if row.compaction.reason != IMPORT:
@@ -115,7 +107,7 @@ def _messages(log: SessionLog) -> Iterator[_Message]:
         keys.frombytes(base64.b64decode(notes["keys"]))
         for seq, size in enumerate(notes["pieces"], row.compaction.next_seq - len(notes["pieces"])):
             if seq not in gone:
-                yield _Message(notes["from"], seq, keys[at : at + size])
+                yield notes["from"], seq, keys[at : at + size]
             at += size
 
 
@@ -180,8 +172,8 @@ class Intake:
         self._store, self._options, self._session = store, options, session
         self._by_project, self._writes = by_project, writes and store is not None
         self._plain: Callable[[str], str] = without_secrets if options.get("redaction") else str
-        asked = json.dumps([by_project, options.get("namespace")])
-        self._asked = crc32(asked.encode()) if by_project or "namespace" in options else 0
+        asked = (by_project, options.get("namespace"))
+        self._asked = crc32(repr(asked).encode()) if any(asked) else 0
         self._known, self.taken = _Known(store), Taken()
         self._open: dict[str, _Open] = {}
         self._preset = preset_of_store(store) if store is not None and self._writes else None
@@ -253,11 +245,11 @@ class Intake:
             if self._store is None or not keys:
                 continue
             log = self._store.open_log(name)
-            gone = [each for each in _messages(log) if keys.issuperset(each.keys)]
+            gone = {seq: own for _, seq, own in _messages(log) if keys.issuperset(own)}
             self.taken.taken_back += len(gone)
-            self._known.keys.difference_update(*(each.keys for each in gone))
+            self._known.keys.difference_update(*gone.values())
             if self._writes and gone:
-                _forget(self._store, name, (each.seq for each in gone), files_of(log))
+                _forget(self._store, name, gone, files_of(log))
 
     def _take(self, name: str, record: Record, source: Source) -> None:
         if name in self.taken.refused:
@@ -364,14 +356,13 @@ def take_back(store: Any, paths: list[str], *, writes: bool = True) -> dict[str,
         }
         if not gone:
             continue
-        brought = [each.source in gone for each in _messages(log)]
-        done[name] = sum(brought)
+        seqs = [seq for source, seq, _ in _messages(log) if source in gone]
+        done[name] = len(seqs)
         others = info.messages - done[name] - sum(end - start for start, end in _settings(log).get(_GONE, ()))
         if writes and not others:
             store.delete_session(name)
             store.revive(name)
         elif writes:
-            seqs = [each.seq for each in _messages(log) if each.source in gone]
             _forget(store, name, seqs, {each: [] if each in gone else files[each] for each in files})
     if not done:
         raise ConfigError(f"nothing in the store came from {', '.join(map(repr, places))}", "undo", places)

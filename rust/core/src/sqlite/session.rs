@@ -216,11 +216,11 @@ pub(crate) fn page(
 ) -> Result<Vec<SessionRow>> {
     let mut statement = connection.prepare_cached(match namespace {
         None => select!(
-            "WHERE dropped = 0 AND ?1 IS NULL AND (redactions = 0 OR next_seq > 0 OR entries > 0 OR settings <> ''
+            "WHERE dropped = 0 AND ?1 IS NULL AND (redactions = 0 OR next_seq + entries > 0 OR settings <> ''
              OR id IN (SELECT session FROM fact)) ORDER BY id LIMIT ?2 OFFSET ?3"
         ),
         Some(_) => select!(
-            "WHERE dropped = 0 AND namespace = ?1 AND (redactions = 0 OR next_seq > 0 OR entries > 0 OR settings <> ''
+            "WHERE dropped = 0 AND namespace = ?1 AND (redactions = 0 OR next_seq + entries > 0 OR settings <> ''
              OR id IN (SELECT session FROM fact)) ORDER BY id LIMIT ?2 OFFSET ?3"
         ),
     })?;
