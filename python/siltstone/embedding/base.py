@@ -60,7 +60,7 @@ def check_embedder(embedder: Embedder) -> None:
         raise ConfigError(f"embedder.id must be a str of 1 to {MAX_ID_BYTES} bytes, got {name!r}", "id", name)
     if not isinstance(dimension, int) or not 1 <= dimension <= MAX_DIMENSION:
         raise ConfigError(
-            f"embedder.dimension must be an int in 1..{MAX_DIMENSION}, got {dimension!r}",
+            f"embedder.dimension must be an integer in 1..{MAX_DIMENSION}, got {dimension!r}",
             "dimension",
             dimension,
         )
