@@ -10,7 +10,7 @@ from typing import Any
 from servers.provider import CUT, Api, Counted, Event, Said
 from servers.sizes import judge_parameters, refuse
 
-__all__ = ["Chat", "function_of", "judge_function", "judge_sampling", "pieces"]
+__all__ = ["Chat", "function_of", "judge_choice", "judge_function", "judge_sampling", "pieces"]
 
 PARTS = {"user": {"text", "image_url", "input_audio", "file"}, "assistant": {"text", "refusal"}}
 ROLES = ("system", "assistant", "user", "function", "tool", "developer")
@@ -32,6 +32,19 @@ def judge_sampling(body: dict[str, Any]) -> None:
         for name in ("stop", "max_tokens"):
             if body.get(name) is not None:
                 refuse(f"chat.{name}")
+
+
+def judge_choice(body: dict[str, Any]) -> None:
+    """What is said about tools needs tools, and a chosen tool is one of them."""
+    tools = body.get("tools") or ()
+    for name in ("tool_choice", "parallel_tool_calls"):
+        if not tools and body.get(name, "none") not in ("none", None):
+            refuse("chat.choice", name=name)
+    chosen = body.get("tool_choice")
+    if isinstance(chosen, dict) and chosen.get("type") == "function":
+        name = chosen.get("function", chosen).get("name")
+        if name not in [tool.get("function", tool).get("name") for tool in tools]:
+            refuse("chat.no_such_tool", name=name)
 
 
 def judge_function(function: dict[str, Any], place: str) -> None:
@@ -72,6 +85,7 @@ class Chat(Api):
     def judge(self, body: dict[str, Any]) -> None:
         judge_parameters("chat", body, "chat.parameter")
         judge_sampling(body)
+        judge_choice(body)
         for at, tool in enumerate(body.get("tools") or ()):
             if tool.get("type") != "function":
                 refuse("chat.value", value=tool.get("type"), supported="'function' and 'custom'")
@@ -91,6 +105,9 @@ class Chat(Api):
             if waiting:
                 refuse("chat.unanswered", ids=", ".join(waiting))
             waiting = [call["id"] for call in message.get("tool_calls") or ()]
+            for each in waiting:
+                if waiting.count(each) > 1:
+                    refuse("chat.twice", id=each, at=at)
         if waiting:
             refuse("chat.unanswered", ids=", ".join(waiting))
 
@@ -113,6 +130,8 @@ class Chat(Api):
         said = calls or "reasoning_content" in message or message.get("refusal")
         if content is None and not (role == "assistant" and said):
             refuse("chat.null", at=at)
+        if content == []:
+            refuse("chat.empty", name=f"messages[{at}].content")
         for part in content if isinstance(content, list) else ():
             if part["type"] not in (supported := PARTS.get(role, {"text"})):
                 refuse("chat.value", value=part["type"], supported=sorted(supported))

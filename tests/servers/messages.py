@@ -39,6 +39,7 @@ class Messages(Api):
             refuse("messages.required", name="max_tokens")
         _judge_sampling(body)
         _judge_tools(body.get("tools") or ())
+        _judge_choice(body)
         found = json.dumps([body.get(key) for key in ("tools", "system", "messages")]).count(
             '"cache_control"'
         )
@@ -122,6 +123,16 @@ def _judge_tools(tools: Any) -> None:
             refuse("messages.schema", at=at)
     if len({tool.get("name") for tool in tools}) < len(tools):
         refuse("messages.names")
+
+
+def _judge_choice(body: dict[str, Any]) -> None:
+    choice = body.get("tool_choice") or {}
+    if choice and not body.get("tools"):
+        refuse("messages.choice")
+    if choice.get("type") in ("any", "tool") and (body.get("thinking") or {}).get("type") == "enabled":
+        refuse("messages.forced")
+    if choice.get("type") == "tool" and choice["name"] not in [each["name"] for each in body["tools"]]:
+        refuse("messages.no_such_tool", name=choice["name"])
 
 
 def _judge_messages(body: dict[str, Any]) -> None:

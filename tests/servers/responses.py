@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from servers.chat import function_of, judge_function, judge_sampling, pieces
+from servers.chat import function_of, judge_choice, judge_function, judge_sampling, pieces
 from servers.provider import Api, Counted, Event, Said
 from servers.sizes import judge_parameters, refuse
 
@@ -29,6 +29,7 @@ class Responses(Api):
             refuse("responses.moved")
         judge_parameters("responses", body, "chat.parameter")
         judge_sampling(body)
+        judge_choice(body)
         if (most := body.get("max_output_tokens") or LEAST_ANSWER) < LEAST_ANSWER:
             refuse("responses.least", least=LEAST_ANSWER, most=most)
         for at, tool in enumerate(body.get("tools") or ()):
