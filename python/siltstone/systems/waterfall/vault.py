@@ -607,17 +607,15 @@ class VaultFiles:
         self._row = row.compaction_id
 
     def _save(self, shown: Sequence[Derived], state: WaterfallState, at: datetime) -> None:
-        there = self._vault.current()
+        there = {kind: (each.text, each.covers) for kind, each in self._vault.current().items()}
         *older, recent = shown
         if state.longterm_end and older:
-            text = "\n\n".join(_text(each) for each in older)
-            if "longterm" not in there or there["longterm"].text != text:
+            text, covers = "\n\n".join(_text(each) for each in older), (0, state.longterm_end)
+            if there.get("longterm") != (text, covers):
                 level = max(each.level for each in older)
-                covers = (0, state.longterm_end)
                 self._vault.save(VaultSummary(text, "longterm", at, covers, state.last, level))
-        text = _text(recent)
-        if "recent" not in there or there["recent"].text != text:
-            covers = (state.longterm_end, state.covered)
+        text, covers = _text(recent), (state.longterm_end, state.covered)
+        if there.get("recent") != (text, covers):
             self._vault.save(VaultSummary(text, "recent", at, covers, state.last, recent.level))
 
 
