@@ -10,12 +10,19 @@ __all__ = ["Bm25Index", "DocumentedBm25", "HashedTfIndex", "Hnsw"]
 
 @final
 class DocumentedBm25:
-    """An index over texts as lists of words, by the documented BM25. Its texts never change."""
+    """An index over texts as lists of words, by the documented BM25."""
 
     def __new__(cls, texts: Sequence[Sequence[str]]) -> DocumentedBm25: ...
     def __len__(self) -> int: ...
-    def scores(self, query: Sequence[str]) -> list[float]:
-        """The score of each text. A word that the query has twice counts twice."""
+    def add(self, words: Sequence[str]) -> None:
+        """Adds a text after the others."""
+
+    def scores(self, query: Sequence[str], chosen: Sequence[int] | None = None) -> list[float]:
+        """The score of each text; of the numbers *chosen*, as if there were no others.
+
+        A word that the query has twice counts twice. A number that is none of a text is an
+        ``InternalError``.
+        """
 
     def best(self, query: Sequence[str], least: int, limit: int) -> list[tuple[int, float]]:
         """The best texts with *least* or more different words of the query: place, score; ties by place."""

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
-from math import ceil, log, sqrt
+from math import sqrt
 from threading import Lock
 from typing import Final
 
@@ -39,13 +38,23 @@ class _Kept(dict[int, int | str | None]):
         return kept
 
 
+class _Hashed(dict[int, int | str]):
+    """The same for hashed vectors: letters, digits and ``@.+-`` stay, all others become spaces."""
+
+    def __missing__(self, code: int) -> int | str:
+        char = chr(code)
+        is_kept = char.isspace() or char in "@.+-" or unicodedata.category(char)[0] in "LN"
+        return self.setdefault(code, code if is_kept else " ")
+
+
 _KEPT: Final = _Kept()
+_HASHED: Final = _Hashed()
 
 
 def estimate_utf16(text: str) -> int:
     """``max(1, ceil(n / 3))``, *n* in UTF-16 units: what ``length`` gives in JavaScript."""
-    units = len(text) + sum(1 for char in text if ord(char) > 0xFFFF)
-    return max(1, ceil(units / 3))
+    units = len(text) if text.isascii() else len(text.encode("utf-16-le", "surrogatepass")) // 2
+    return max(1, -(-units // 3))
 
 
 def tokens(text: str) -> list[str]:
@@ -95,37 +104,18 @@ class KeptBm25:
 
     def _clear(self) -> None:
         self._numbers: dict[str, int] = {}
-        self._lengths: list[int] = []
-        self._places: dict[str, dict[int, int]] = {}  # of a word: how often it is in which texts
+        self._index = DocumentedBm25([])
 
     def scores(self, query: str, texts: Sequence[str]) -> list[float]:
         """The score of each of *texts*."""
         with self._lock:
-            if len(self._lengths) > 2 * len(texts) + _SPARE:  # most of them are of other histories
+            if len(self._numbers) > 2 * len(texts) + _SPARE:  # most of them are of other histories
                 self._clear()
-            numbers = [self._number(text) for text in texts]
-            chosen = Counter(numbers)
-            average = sum(self._lengths[each] for each in numbers) / max(1, len(numbers))
-            scores = dict.fromkeys(chosen, 0.0)
-            for word, repeated in Counter(tokens(query)).items():
-                places = self._places.get(word, {}).items()
-                found = [(each, times) for each, times in places if each in chosen]
-                holding = sum(chosen[each] for each, _ in found)
-                idf = log((len(numbers) - holding + 0.5) / (holding + 0.5) + 1.0)
-                for each, times in found:
-                    part = times + 1.2 * (0.25 + 0.75 * (self._lengths[each] / average))
-                    scores[each] += repeated * (idf * times * 2.2 / part)
-        return [scores[each] for each in numbers]
-
-    def _number(self, text: str) -> int:
-        number = self._numbers.get(text)
-        if number is None:
-            number = self._numbers[text] = len(self._lengths)
-            words = tokens(text)
-            self._lengths.append(len(words))
-            for word, times in Counter(words).items():
-                self._places.setdefault(word, {})[number] = times
-        return number
+            for text in texts:
+                if text not in self._numbers:
+                    self._index.add(tokens(text))
+                    self._numbers[text] = len(self._numbers)
+            return self._index.scores(tokens(query), list(map(self._numbers.__getitem__, texts)))
 
 
 def least_matches(query_tokens: int) -> int:
@@ -145,8 +135,7 @@ def hash_vector(text: str, dimension: int = DIMENSION) -> list[float]:
     """
     if dimension < 8:
         raise ConfigError(f"dimension must be >= 8, got {dimension}", field="dimension", value=dimension)
-    kept = (char if _is_kept(char) else " " for char in " ".join(text.lower().split()))
-    cleaned = "".join(kept).strip()
+    cleaned = " ".join(text.lower().split()).translate(_HASHED).strip()
     vector = [0.0] * dimension
     if not cleaned:
         return vector
@@ -253,24 +242,6 @@ def passes(
     return weight > 0 and score / weight >= least
 
 
-def mmr(
-    scores: Sequence[float], similarities: Sequence[Sequence[float]], count: int, weight: float
-) -> list[int]:
-    """The places of *count* items; the next one has the largest ``weight * score - (1 - weight) * nearest``.
-
-    *nearest* is the greatest similarity to those that were chosen. Ties go to the earlier place.
-    """
-    left = dict.fromkeys(range(len(scores)), 0.0)  # place: the greatest similarity to one that was chosen
-    chosen: list[int] = []
-    while left and len(chosen) < count:
-        worth = {place: weight * scores[place] - (1 - weight) * near for place, near in left.items()}
-        best = max(worth, key=lambda place: (worth[place], -place))
-        del left[best]
-        chosen.append(best)
-        left = {place: max(near, similarities[place][best]) for place, near in left.items()}
-    return chosen
-
-
 def matching(query: str, texts: Iterable[Sequence[str]]) -> list[int]:
     """The places of the texts, lists of tokens, that have as many tokens of *query* as are asked for."""
     asked = set(tokens(query))
@@ -284,7 +255,3 @@ def _splits(char: str) -> bool:
 
 def _is_cjk(char: str) -> bool:
     return "\u4e00" <= char <= "\u9fff" or "\u3400" <= char <= "\u4dbf" or "\u3000" <= char <= "\u303f"
-
-
-def _is_kept(char: str) -> bool:
-    return char.isspace() or char in "@.+-" or unicodedata.category(char)[0] in "LN"

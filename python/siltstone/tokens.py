@@ -199,13 +199,16 @@ class _Utf16Thirds(TokenRule):
     text_measure = ("utf16", 3, True, 1)
 
     def units(self, message: Message) -> int:
-        length = _utf16_units(message.text)
-        for part in message.parts:
-            if part.kind == "tool_call":
-                length += _utf16_units(part.arguments or "")
-            elif part.kind == "tool_result":
-                length += _utf16_units(part.text)
-        return max(1, -(-length // 3))
+        known: int | None = message.kept.get(_Utf16Thirds)  # each request counts all messages again
+        if known is None:
+            length = _utf16_units(message.text)
+            for part in message.parts:
+                if part.kind == "tool_call":
+                    length += _utf16_units(part.arguments or "")
+                elif part.kind == "tool_result":
+                    length += _utf16_units(part.text)
+            known = message.kept[_Utf16Thirds] = max(1, -(-length // 3))
+        return known
 
     def tokens(self, units: int) -> int:
         return units

@@ -8,10 +8,10 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import sqrt
-from operator import attrgetter, itemgetter, mul
+from operator import attrgetter
 from pathlib import Path
 from threading import RLock
-from typing import Final
+from typing import Any, Final
 
 from siltstone import checks
 from siltstone.archive import records
@@ -48,6 +48,42 @@ class Archived:
     blank: int = 0
     failed: int = 0
     failures: tuple[str, ...] = ()
+
+
+class _Vectors:
+    """Vectors of length 1 by their names, in one table: a search multiplies all of them at once."""
+
+    def __init__(self, dimension: int) -> None:
+        import numpy as np  # late: slow to import, and only an archive in use needs it
+
+        self._numpy = np
+        self._rows = np.empty((_SPARE, dimension))
+        self._used = 0
+        self.places: dict[str, int] = {}
+
+    def update(self, vectors: Mapping[str, Sequence[float]]) -> None:
+        for name, vector in vectors.items():
+            if self._used == len(self._rows):
+                kept = list(self.places.values())  # without the rows of names that left
+                self.places = dict(zip(self.places, range(len(kept)), strict=True))
+                self._rows = self._numpy.resize(
+                    self._rows[kept], (2 * len(kept) + _SPARE, self._rows.shape[1])
+                )
+                self._used = len(kept)
+            self._rows[self._used] = self._unit(vector)
+            self.places[name] = self._used
+            self._used += 1
+
+    def cosines(self, asked: Sequence[float], names: Iterable[str]) -> list[float]:
+        """The cosine of each with *asked*; 0 for a name without a vector."""
+        # Without BLAS, whose threads cost more than they save. Rounded: equal rows are equal in any place.
+        found = self._numpy.einsum("ij,j->i", self._rows[: self._used], self._unit(asked)).round(12)
+        scores = [*found.tolist(), 0.0]
+        return [scores[self.places.get(name, -1)] for name in names]
+
+    def _unit(self, vector: Sequence[float]) -> Any:
+        row = self._numpy.asarray(vector, dtype=float)
+        return row / (sqrt(row @ row) or 1.0)
 
 
 class ContextArchive:
@@ -87,8 +123,7 @@ class ContextArchive:
         self.segments: Final = SegmentArchive(folder, max_segments=max_segments, eviction_days=eviction_days)
         self._embed, self._dimension, self._redact = embed, dimension, redact
         self._maker = embedder_id
-        self._vectors: dict[str, Sequence[float]] | None = None
-        self._lengths: dict[str, float] = {}  # of the vectors
+        self._vectors: _Vectors | None = None
         self._stamp: records.Stamp | None = None  # of their file, as we wrote it last
         self._texts = KeptBm25()
         self._lines: dict[str, list[records.Segment]] = {}
@@ -219,9 +254,7 @@ class ContextArchive:
                 ]
             words = self._best(self._texts.scores(query, [each.content for each in segments]), limit)
             asked = self._vector_of(query)
-            kept = self._loaded()
-            similar = self._cosines(asked, [(each.id, kept.get(each.id)) for each in segments])
-            near = self._best(similar, limit)
+            near = self._best(self._loaded().cosines(asked, [each.id for each in segments]), limit)
         moment = now_ms() if now is None else now
         ages = {place: (moment - segments[place].timestamp) / _DAY_MS for place in {*words, *near}}
         scores = hybrid_scores(
@@ -259,32 +292,9 @@ class ContextArchive:
         return {
             "segments": len(segments),
             "sessions": len({each.session_id for each in segments}),
-            "vectors": len(self._loaded()),
+            "vectors": len(self._loaded().places),
             "skipped": self.segments.skipped,
         }
-
-    def _cosines(
-        self, asked: Sequence[float], rows: Sequence[tuple[str, Sequence[float] | None]]
-    ) -> list[float]:
-        """The cosine of each row with *asked*; 0 for a row without a vector. Lengths are computed once."""
-        own, found = _length(asked), list[float]()
-        chosen = [at for at, value in enumerate(asked) if value]  # of a short query: few
-        picked: Callable[[Sequence[float]], Sequence[float]] = (
-            itemgetter(*chosen) if 1 < len(chosen) < len(asked) // 2 else tuple
-        )
-        said = picked(asked)
-        if len(self._lengths) > 2 * len(rows) + 64:
-            self._lengths.clear()
-        for name, vector in rows:
-            if vector is None:
-                found.append(0.0)
-                continue
-            length = self._lengths.get(name)
-            if length is None:
-                length = self._lengths[name] = _length(vector)
-            both = own * length
-            found.append(sum(map(mul, said, picked(vector))) / both if both else 0.0)
-        return found
 
     def _best(self, scores: Sequence[float], limit: int) -> dict[int, float]:
         """The best scores above 0, at most twice *limit*, by their places."""
@@ -324,11 +334,12 @@ class ContextArchive:
     ) -> None:
         self._follow()
         known = self._loaded()
-        new = {each.id: self._vector_of(each.content) for each in segments if each.id not in known}
-        if len(known) > 2 * len(self.segments) + _SPARE:  # of segments that left because there were too many
-            gone |= known.keys() - {each.id for each in self.segments.segments()}
+        places = known.places
+        new = {each.id: self._vector_of(each.content) for each in segments if each.id not in places}
+        if len(places) > 2 * len(self.segments) + _SPARE:  # of segments that left because there were too many
+            gone |= places.keys() - {each.id for each in self.segments.segments()}
         for name in gone:
-            known.pop(name, None)
+            places.pop(name, None)
         if not new and not gone:
             return
         try:
@@ -350,7 +361,7 @@ class ContextArchive:
             self._stamp = None
             raise
         for name in gone:
-            self._loaded().pop(name, None)
+            self._loaded().places.pop(name, None)
 
     def _write_vectors(self, new: Mapping[str, Sequence[float]], gone: frozenset[str]) -> None:
         """Appends to the file, if nobody else has written it since; else merges with its content."""
@@ -371,11 +382,12 @@ class ContextArchive:
         else:
             self._stamp = records.stamp_of(path)
 
-    def _loaded(self) -> dict[str, Sequence[float]]:
+    def _loaded(self) -> _Vectors:
         """The vectors, read once. Vectors of another embedder stay in their file, and are not here."""
         if self._vectors is None:
             found = read_vectors(self.folder / "vectors.bin") if self._is_ours() else None
-            self._vectors = {} if found is None else dict(found.by_id)
+            self._vectors = _Vectors(self._dimension)
+            self._vectors.update({} if found is None else found.by_id)
         return self._vectors
 
     def _is_ours(self) -> bool:
@@ -397,7 +409,3 @@ class ContextArchive:
             return (self.folder / MAKER).read_text("utf-8", "replace").strip() or HASHED
         except FileNotFoundError:
             return HASHED
-
-
-def _length(vector: Sequence[float]) -> float:
-    return sqrt(sum(map(mul, vector, vector)))

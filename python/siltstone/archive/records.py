@@ -254,7 +254,7 @@ def segment_of(
     return Segment(
         id or _new_id(),
         session_id,
-        created_at if isinstance(created_at, int) else _ms(created_at),
+        created_at if isinstance(created_at, int) else milliseconds(created_at),
         role,
         content,
         estimate_utf16(content),
@@ -264,10 +264,14 @@ def segment_of(
     )
 
 
+def id_of_entry(entry: StoredEntry) -> str:
+    """The id of the segment of a stored entry, which follows from session and entry id."""
+    return _id_of(f"{entry.session_id}\0{entry.entry_id}")
+
+
 def of_entry(entry: StoredEntry) -> Segment:
-    """The segment of a stored entry. Its id follows from session and entry id, so it is always the same."""
-    name = f"{entry.session_id}\0{entry.entry_id}"
-    return segment_of(entry.session_id, entry.role, entry.content, entry.created_at, id=_id_of(name))
+    """The segment of a stored entry, with always the same id."""
+    return segment_of(entry.session_id, entry.role, entry.content, entry.created_at, id=id_of_entry(entry))
 
 
 def _path(path: str | os.PathLike[str]) -> Path:
@@ -384,7 +388,8 @@ def _strings(value: object) -> tuple[str, ...]:
     return tuple(item for item in value if isinstance(item, str)) if isinstance(value, list) else ()
 
 
-def _ms(moment: datetime) -> int:
+def milliseconds(moment: datetime) -> int:
+    """A time in ms since 1970; one without a zone is in UTC."""
     zoned = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment
     return int(zoned.timestamp() * 1000)
 

@@ -69,8 +69,11 @@ def loads_what_is_used(result: ToolResult) -> bool:
     """Whether the result loaded a skill or the definition of a tool, which the next steps need."""
     if any(name.lower() in LOADERS for name in result.tools):
         return True
-    fields = as_fields(result.message.raw)
-    return fields is not None and _has_reference(fields.get("content"), _DEEPEST)
+    kept = result.message.kept
+    if _REFERENCE not in kept:
+        fields = as_fields(result.message.raw)
+        kept[_REFERENCE] = fields is not None and _has_reference(fields.get("content"), _DEEPEST)
+    return bool(kept[_REFERENCE])
 
 
 def tool_results(history: Sequence[Message], trigger: Trigger) -> list[ToolResult]:
@@ -220,6 +223,16 @@ class InPlace(Configured[C]):
         yield from ()
         if not trigger.keeps_substitutes:
             return Skip("nothing_to_discard", "results are replaced in a session alone, which keeps them")
+        found, reclaimed = self.substitutes(history, trigger)
+        if not found:
+            return Skip("nothing_to_discard", "no result may be replaced by a shorter one")
+        if reclaimed < self.config.min_reclaim:
+            least = self.config.min_reclaim
+            return Skip("too_little", f"{reclaimed} tokens would be reclaimed, min_reclaim is {least}")
+        return clamped_alone(history, found)
+
+    def substitutes(self, history: Sequence[Message], trigger: Trigger) -> tuple[dict[int, Substitute], int]:
+        """The substitutes by the positions of their originals, and the tokens that they free."""
         found: dict[int, Substitute] = {}
         reclaimed = 0
         results = [each for each in tool_results(history, trigger) if not self.config.in_use(each)]
@@ -228,12 +241,7 @@ class InPlace(Configured[C]):
             if won > 0:
                 found[result.at] = Substitute(result.message, message)
                 reclaimed += won
-        if not found:
-            return Skip("nothing_to_discard", "no result may be replaced by a shorter one")
-        if reclaimed < self.config.min_reclaim:
-            least = self.config.min_reclaim
-            return Skip("too_little", f"{reclaimed} tokens would be reclaimed, min_reclaim is {least}")
-        return clamped_alone(history, found)
+        return found, reclaimed
 
     @abstractmethod
     def replaced(self, results: list[ToolResult], trigger: Trigger) -> list[tuple[ToolResult, Message]]:
@@ -282,7 +290,10 @@ class ClearToolResults(InPlace[ClearConfig]):
         return found
 
     def _cleared(self, result: ToolResult, trigger: Trigger) -> Message | None:
-        message = result.message
+        message, key = result.message, (trigger.reader, result.calls)
+        known: tuple[Any, Message | None] | None = message.kept.get(self)
+        if known is not None and known[0] == key:  # a policy that shapes each request asks each time
+            return known[1]
 
         def change(text: str, call_id: str | None) -> str:
             if self._token_rule.count_text(text) < self.config.least_tokens:
@@ -292,7 +303,9 @@ class ClearToolResults(InPlace[ClearConfig]):
             return receipt(text, what, message, self._token_rule, trigger.reader)
 
         fields = with_results(message, change)
-        return None if fields is None else read_substitute(message, fields, CLEARED)
+        made = None if fields is None else read_substitute(message, fields, CLEARED)
+        message.kept[self] = key, made
+        return made
 
 
 # Keeps a text that was read several times only once in the view, at its last reading.

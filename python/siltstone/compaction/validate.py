@@ -270,6 +270,8 @@ def _false_layers(places: _Places, history: History, compaction: Compaction, con
 
 def _layers(history: History, stays: set[int], made: list[Message]) -> list[int]:
     """The expected positions of a view: the retained ones, and -1 at the first message of a new summary."""
+    if not made:
+        return sorted(stays)
     view: list[int] = []
     waiting = list(made)
     for at in range(len(history)):

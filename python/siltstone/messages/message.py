@@ -235,11 +235,12 @@ class Part:
 
 
 class _Said:
-    """A slot beside the fields of a message."""
+    """Slots beside the fields of a message."""
 
-    __slots__ = ("said",)
+    __slots__ = ("kept", "said")
 
     said: str | None  #: the text of a message that is one text and nothing else; None of any other message
+    kept: dict[Any, Any]  #: values that were made of the message, by whatever its maker knows them by
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,6 +291,10 @@ class Message(_Said):
             if name == "said":  # it was made from its parts
                 _SET_SAID(self, None)
                 return None
+            if name == "kept":
+                kept: dict[Any, Any] = {}
+                _SET_KEPT(self, kept)
+                return kept
             if name == "parts" and self.said is not None:
                 parts = (Part("text", self.said),)
                 _SET_PARTS(self, parts)
@@ -312,7 +317,8 @@ class Message(_Said):
         return Message(seq, self.role, self.parts, self.raw, self.dialect, self.provenance, self.covers)
 
 
-_SET_SAID = getattr(_Said, "said").__set__  # noqa: B009 - a checker takes the class's attribute for the value
+# A checker takes the class's attribute for the value.
+_SET_SAID, _SET_KEPT = (getattr(_Said, name).__set__ for name in ("said", "kept"))
 _SET_SEQ, _SET_ROLE, _SET_PARTS, _SET_RAW, _SET_DIALECT, _SET_PROVENANCE, _SET_COVERS = (
     getattr(Message, field).__set__ for field in Message.__annotations__
 )

@@ -15,7 +15,7 @@ from weakref import WeakValueDictionary
 
 from siltstone.archive.files import Said
 from siltstone.archive.live import ContextArchive
-from siltstone.archive.records import of_entry, read_knowledge
+from siltstone.archive.records import id_of_entry, milliseconds, of_entry, read_knowledge
 from siltstone.errors import StoreError, refuse
 from siltstone.events import ArchiveFailed
 from siltstone.hooks import notify
@@ -152,7 +152,7 @@ def _lacking(core: SessionCore) -> list[StoredEntry]:
         if not found and page.entries:
             break
         lacking[:0] = found
-        end, size = start, _PAGE
+        end, size = start, min(2 * size, _PAGE)
     return lacking
 
 
@@ -165,9 +165,7 @@ def _entries(core: SessionCore) -> list[StoredEntry]:
 
 
 def _said(entry: StoredEntry) -> Said:
-
-    segment = of_entry(entry)
-    return Said(segment.role, segment.content, segment.timestamp, segment.id)
+    return Said(entry.role, entry.content, milliseconds(entry.created_at), id_of_entry(entry))
 
 
 def _failed(core: SessionCore, error: Exception) -> None:

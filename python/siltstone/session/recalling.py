@@ -29,7 +29,7 @@ from siltstone.session.boundary import Prepared
 from siltstone.session.core import InContext, Outside, SessionCore
 from siltstone.session.learning import known
 from siltstone.session.rows import UnwrittenRecall
-from siltstone.session.state import DERIVED, RangeSet, SessionState, View, has
+from siltstone.session.state import DERIVED, SessionState, View, has, numbers
 from siltstone.tools.base import best_part
 
 # The records of a session's recalls, for its users.
@@ -231,7 +231,8 @@ class Recalling:
         core = self._core
         history = state.view.sendable().read()
         if prepared.trimmed:
-            history = [each for each in history if not _is_in(each, prepared.trimmed)]
+            gone = set(numbers(prepared.trimmed))
+            history = [each for each in history if each.seq not in gone or each.provenance in DERIVED]
         room = None
         if window is not None:
             most = window if self._policy is None else self._policy.most_tokens(window)
@@ -298,11 +299,6 @@ def _beside(store: Store, session_id: str, entry_id: int, distance: int) -> list
                 break
             found.append((away, entry))
     return found
-
-
-def _is_in(message: Message, spans: RangeSet) -> bool:
-    """Whether *message* is a message of the log in *spans*; a summary is not."""
-    return message.provenance not in DERIVED and has(spans, message.seq)
 
 
 def _size(view: View, raw: RecalledMessage) -> int:

@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 from siltstone.compaction.base import Compaction, Compactor, Trigger
+from siltstone.compaction.rewrite import covered
 from siltstone.engine import Failed, Outcome
 from siltstone.events import MemoryIndexed
 from siltstone.hooks import notify
@@ -219,4 +220,4 @@ def _set_aside(core: SessionCore, result: Compaction, read: SessionState) -> Non
 
 def _spans(messages: Sequence[Any]) -> RangeSet:
     """The ranges of *messages* that are originals of the log, without summaries and substitutes."""
-    return union((each.seq, each.seq + 1) for each in messages if each.provenance not in DERIVED)
+    return covered([each for each in messages if each.provenance not in DERIVED])

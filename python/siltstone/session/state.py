@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left
 from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby, islice
-from operator import attrgetter, is_, itemgetter
+from operator import attrgetter, is_
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, overload
 
 from siltstone.errors import IllegalHistoryError
@@ -73,7 +73,7 @@ def has(spans: RangeSet, start: int, end: int | None = None) -> bool:
     O(log n) in the number of ranges, so a caller may ask for each message of a view.
     """
     end = start + 1 if end is None else end
-    place = bisect_right(spans, start, key=itemgetter(0)) - 1
+    place = bisect_left(spans, (start + 1,)) - 1
     return start >= end or (place >= 0 and end <= spans[place][1])
 
 

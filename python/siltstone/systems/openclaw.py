@@ -8,25 +8,27 @@ from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from itertools import islice
+from itertools import accumulate, islice
 from pathlib import Path
-from typing import Any, ClassVar, Final, Literal
+from typing import Any, ClassVar, Final, Literal, TypeAlias
 from weakref import WeakValueDictionary
 
 from siltstone import checks
 from siltstone._native import Leaving, Loose, parted
 from siltstone.archive.live import HASHED, ContextArchive
 from siltstone.checks import share_of
-from siltstone.compaction.base import Compaction, CompactionContext, Configured, Skip, Trigger
+from siltstone.compaction import rewrite
+from siltstone.compaction.base import Compaction, CompactionContext, Configured, Skip, Substitute, Trigger
 from siltstone.compaction.material import render
 from siltstone.compaction.results import ClearConfig, ClearToolResults
-from siltstone.compaction.rewrite import composed, kept_apart, layered, must_stay, superseded
+from siltstone.compaction.rewrite import must_stay, superseded
 from siltstone.documented import KeptBm25
 from siltstone.errors import ConfigError
 from siltstone.knowledge import KnowledgeConfig
 from siltstone.llm import Flow
 from siltstone.messages import History, Message, RawMessage, as_history
 from siltstone.messages.message import SAID
+from siltstone.messages.outline import CoreUnits
 from siltstone.messages.own_messages import OPEN, is_recalled
 from siltstone.messages.text import without_prefixes
 from siltstone.recall import RecallConfig
@@ -145,6 +147,7 @@ def recent_query(read: History, most: int = REQUESTS) -> str:
 
 # Smart trim: removes the messages that are least relevant to the newest requests, without a model.
 
+Cut: TypeAlias = Mapping[int, Substitute]  # of the messages at these positions
 FIRST_PLACES = 3  # where a host's own summary may stand
 _kept = KeptBm25()  # each request of a session asks for the same texts again
 _K1, _B = 1.2, 0.75  # the parameters of BM25, as in the searches
@@ -188,6 +191,10 @@ class SmartTrim(Configured[SmartTrimConfig]):
 
     def __init__(self, config: SmartTrimConfig | None = None) -> None:
         super().__init__(config or SmartTrimConfig())
+        most = self.config.prune_tool_bytes
+        tokens = -(-((most or 0) + 1) // 4)
+        clear = ClearConfig(least_tokens=tokens, min_reclaim=0, estimator="bytes/4")
+        self._clear = None if most is None else ClearToolResults(clear)
 
     @classmethod
     def documented(cls, config: SmartTrimConfig | None = None) -> SmartTrim:
@@ -248,28 +255,24 @@ class SmartTrim(Configured[SmartTrimConfig]):
         if limit is None:
             return Skip("no_room", f"a window of {trigger.context_window} tokens leaves a history nothing")
         limit -= trigger.reserved_tokens
-        pruned = yield from self._pruned(history, trigger)
-        view = history if pruned is None else tuple(pruned.messages)
-        read = as_history(view)
-        run = _Trim(read, self.config, self._token_rule, limit, trigger)
+        cut: Cut = {}
+        if self._clear is not None and trigger.keeps_substitutes:
+            cut, _ = self._clear.substitutes(history, trigger)  # large old results become lines first
+        read = as_history(history)
+        run = _Trim(read, self.config, self._token_rule, limit, trigger, cut)
         reason = run.reason()
         if not reason:
             kept = run.kept_opened(share_of(limit, self.config.target_share)) - superseded(read, trigger)
             if len(kept) < len(read):
-                trimmed = layered(view, kept_apart(view, read, kept), (), "")
-                return trimmed if pruned is None else composed(history, [pruned, trimmed], None)
+                trimmed = rewrite.layered(history, rewrite.kept_apart(history, read, kept), (), "")
+                stays = set(map(id, trimmed.retained)) if cut else ()
+                shown = tuple(cut[at] for at in sorted(cut) if id(cut[at].original) in stays)
+                view = rewrite.with_substitutes(tuple(trimmed.messages), shown)
+                return replace(trimmed, messages=view, substitutes=shown) if shown else trimmed
             reason = "all_protected"
-        return pruned or Skip(_SKIPS[reason], f"{run.tokens} tokens, the safe limit is {limit}: {reason}")
-
-    def _pruned(self, history: Sequence[Message], trigger: Trigger) -> Flow[Compaction | None]:
-        """The cheap step: old results that are large become lines; None if there are none."""
-        most = self.config.prune_tool_bytes
-        if most is None:
-            return None
-        tokens = -(-(most + 1) // 4)
-        clear = ClearConfig(least_tokens=tokens, min_reclaim=0, estimator="bytes/4")
-        done = yield from ClearToolResults(clear).flow(history, trigger)
-        return None if isinstance(done, Skip) else done
+        if cut:
+            return rewrite.clamped_alone(history, cut)
+        return Skip(_SKIPS[reason], f"{run.tokens} tokens, the safe limit is {limit}: {reason}")
 
     def trim(self, messages: Sequence[RawMessage], safe_limit: int) -> Trimmed:
         """Trims a list of *messages* to *safe_limit* tokens, without a session. The list is not changed.
@@ -314,7 +317,7 @@ def smart_trim(
         InvalidMessageError: one of *messages* is not a message.
     """
     config = config or SmartTrimConfig()
-    run = _Trim(History(messages), config, rule(config.estimator), safe_limit, Trigger("manual"))
+    run = _Trim(History(messages), config, rule(config.estimator), safe_limit, Trigger("manual"), {})
     return run.trimmed(messages)
 
 
@@ -322,11 +325,19 @@ class _Trim:
     """The trim of one history to one limit."""
 
     def __init__(
-        self, read: History, config: SmartTrimConfig, token_rule: TokenRule, limit: int, trigger: Trigger
+        self, read: History, config: SmartTrimConfig, rule: TokenRule, limit: int, trigger: Trigger, cut: Cut
     ) -> None:
-        self._read, self._config, self._rule, self._limit = read, config, token_rule, limit
+        self._read, self._config, self._rule, self._limit = read, config, rule, limit
         self._trigger = trigger
-        self._units = read.units(token_rule)
+        self._cut = {at: each.message for at, each in cut.items()}
+        self._sums: CoreUnits | list[int] = read.units_of_each(rule)
+        self._units, self._raws = read.units(rule), read.raws
+        if cut:
+            messages = map(self._shown, range(len(read)))
+            self._sums = list(accumulate(map(rule.units, messages), initial=0))
+            self._units, self._raws = self._sums[-1], list(read.raws)
+            for at, message in self._cut.items():
+                self._raws[at] = message.raw
 
     @property
     def tokens(self) -> int:
@@ -370,7 +381,7 @@ class _Trim:
         """The groups that may leave, in the order of leaving; groups without text come last."""
         read = self._read
         recalled = OPEN, lambda at: is_recalled(read[at])
-        loose = Loose(read.outline, read.raws, list(self._protected()), self._rendered, recalled)
+        loose = Loose(read.outline, self._raws, list(self._protected()), self._rendered, recalled)
         if self._config.documented:
             return loose.by_scores(_kept.scores(self._query, loose.texts()))
         return loose.by_relevance(self._query, _K1, _B)
@@ -382,7 +393,7 @@ class _Trim:
         """
         units = range(self._units + 1)
         most = bisect_right(units, target, key=self._rule.tokens) - 1
-        gone, left = ranked.until(self._read.units_of_each(self._rule), most, spared)
+        gone, left = ranked.until(self._sums, most, spared)
         return gone, self._rule.tokens(left)
 
     @cached_property
@@ -418,7 +429,11 @@ class _Trim:
 
     def _rendered(self, at: int) -> str:
         """The text of a message that the core cannot read."""
-        return render([self._read[at]], "")
+        return render([self._shown(at)], "")
+
+    def _shown(self, at: int) -> Message:
+        """The message at a position, or what is shown in its place."""
+        return self._cut.get(at) or self._read[at]
 
 
 def _is_said(message: Message) -> bool:

@@ -31,7 +31,6 @@ pub struct Documents {
     /// For each word, the texts that contain it, ascending, each with the number of occurrences.
     postings: HashMap<String, Vec<(u32, u32)>>,
     lengths: Vec<u32>,
-    words: u64,
 }
 
 impl Documents {
@@ -56,7 +55,6 @@ impl Documents {
             length += 1;
         }
         self.lengths.push(count(length));
-        self.words += length as u64;
     }
 
     /// The number of texts.
@@ -74,24 +72,41 @@ impl Documents {
     /// The score of each text.
     #[must_use]
     pub fn scores<W: AsRef<str>>(&self, query: &[W]) -> Vec<f64> {
+        let all: Vec<u32> = (0..count(self.len())).collect();
+        self.scores_of(query, &all)
+    }
+
+    /// The score of each of the texts `chosen`, as if there were no others. A text may be chosen repeatedly.
+    ///
+    /// # Panics
+    ///
+    /// Where a number is not that of a text.
+    #[must_use]
+    pub fn scores_of<W: AsRef<str>>(&self, query: &[W], chosen: &[u32]) -> Vec<f64> {
         let mut scores = vec![0.0; self.len()];
+        let (mut repeats, mut words) = (vec![0_u32; self.len()], 0_u64);
+        for &each in chosen {
+            repeats[each as usize] += 1;
+            words += u64::from(self.lengths[each as usize]);
+        }
         #[expect(clippy::cast_precision_loss, reason = "below 2^53")]
-        let (total, words) = (self.len() as f64, self.words as f64);
+        let (total, words) = (chosen.len() as f64, words as f64);
         let average = words / total;
         for word in query {
             let Some(places) = self.postings.get(word.as_ref()) else {
                 continue;
             };
-            let holding = f64::from(count(places.len()));
+            let repeats_of = |&(document, _): &(u32, u32)| repeats[document as usize];
+            let holding = f64::from(places.iter().map(repeats_of).sum::<u32>());
             let idf = ((total - holding + 0.5) / (holding + 0.5) + 1.0).ln();
-            for &(document, times) in places {
+            for &(document, times) in places.iter().filter(|place| repeats_of(place) > 0) {
                 let length = f64::from(self.lengths[document as usize]) / average;
                 let times = f64::from(times);
                 scores[document as usize] +=
                     idf * times * (K1 + 1.0) / (times + K1 * (1.0 - B + B * length));
             }
         }
-        scores
+        chosen.iter().map(|&each| scores[each as usize]).collect()
     }
 
     /// The `limit` best texts that contain at least `least` different words of the query, each with its score;
@@ -146,6 +161,14 @@ mod tests {
         let (twice, once) = (2.0 * 2.2 / (2.0 + 1.2), 2.2 / (1.0 + 1.2));
         assert!((scores[0] - (2.0 * idf(1.0) * twice + idf(2.0) * once)).abs() < 1e-12);
         assert!((scores[1] - idf(2.0) * once).abs() < 1e-12);
+    }
+
+    #[test]
+    fn chosen_texts_score_as_if_they_were_alone() {
+        let (texts, query) = (["a a b", "c", "b c d", "a"], ["a", "b", "a"]);
+        let chosen = of(&texts).scores_of(&query, &[2, 0, 2]);
+        assert_eq!(chosen, of(&[texts[2], texts[0], texts[2]]).scores(&query));
+        assert!(of(&texts).scores_of(&query, &[]).is_empty());
     }
 
     #[test]

@@ -143,9 +143,9 @@ fn open(file: &[u8]) -> CoreResult<Index> {
 
 // The documented BM25 over lists of words.
 
-/// The documented BM25 over texts that are lists of words. Its texts never change.
+/// The documented BM25 over texts that are lists of words.
 #[pyclass(frozen, module = "siltstone._native")]
-pub(crate) struct DocumentedBm25(Documents);
+pub(crate) struct DocumentedBm25(Locked<Documents>);
 
 #[pymethods]
 impl DocumentedBm25 {
@@ -156,17 +156,41 @@ impl DocumentedBm25 {
             for words in &texts {
                 documents.add(words.iter().map(|word| &**word));
             }
-            Ok(Self(documents))
+            Ok(Self(Locked::new(documents)))
         })
     }
 
-    fn __len__(&self) -> usize {
-        self.0.len()
+    fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
+        run_detached(py, || self.0.read(|texts| Ok(texts.len())))
     }
 
-    /// The score of each text for the query.
-    fn scores(&self, py: Python<'_>, query: Vec<Text>) -> PyResult<Vec<f64>> {
-        run_detached(py, || Ok(self.0.scores(&words_of(&query))))
+    /// Adds a text.
+    fn add(&self, py: Python<'_>, words: Vec<Text>) -> PyResult<()> {
+        run_detached(py, || {
+            self.0.write(|texts| {
+                texts.add(words_of(&words));
+                Ok(())
+            })
+        })
+    }
+
+    /// The score of each text for the query; of `chosen` ones, as if there were no others.
+    #[pyo3(signature = (query, chosen=None))]
+    fn scores(
+        &self,
+        py: Python<'_>,
+        query: Vec<Text>,
+        chosen: Option<Vec<u32>>,
+    ) -> PyResult<Vec<f64>> {
+        let query = words_of(&query);
+        run_detached(py, || {
+            self.0.read(|texts| {
+                Ok(match &chosen {
+                    Some(chosen) => texts.scores_of(&query, chosen),
+                    None => texts.scores(&query),
+                })
+            })
+        })
     }
 
     /// The `limit` best texts with at least `least` different words of the query, as pairs of number and score.
@@ -177,7 +201,10 @@ impl DocumentedBm25 {
         least: usize,
         limit: usize,
     ) -> PyResult<Vec<(u32, f64)>> {
-        run_detached(py, || Ok(self.0.best(&words_of(&query), least, limit)))
+        run_detached(py, || {
+            self.0
+                .read(|texts| Ok(texts.best(&words_of(&query), least, limit)))
+        })
     }
 }
 
