@@ -107,13 +107,22 @@ def test_oc_45_what_a_new_fact_does(old: str, new: str, action: str) -> None:
 SAID = json.loads((Path(__file__).parent.parent / "data" / "statements.json").read_text("utf-8"))
 
 
-@pytest.mark.parametrize(("half", "both", "update", "repeat"), [("seen", 1, 1, 1), ("unseen", 0.97, 1, 1)])
+@pytest.mark.parametrize(
+    ("half", "both", "update", "repeat"),
+    [
+        ("seen", 1, 1, 1),
+        ("unseen", 0.97, 1, 1),
+        ("later, seen", 1, 0.95, 0.8),
+        ("later, unseen", 1, 0.8, 0.6),
+    ],
+)
 def test_of_two_true_statements_none_is_lost_and_most_changes_are_seen(
     half: str, both: float, update: float, repeat: float
 ) -> None:
     """Pairs of statements, written before the rule: both true of different things, a change, a repetition.
 
-    The first rule was made with one half, and the other half was opened when it was done.
+    The first rule was made with "seen", and "unseen" was opened when it was done. A later set was read in
+    halves, too: of "later, unseen" these shares alone were known.
     """
     of_kind = {"both": "ADD", "update": "SUPERSEDE", "repeat": "NONE"}
     right: dict[str, list[bool]] = {kind: [] for kind in of_kind}

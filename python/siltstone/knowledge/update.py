@@ -127,6 +127,7 @@ _ATTRIBUTES: Final = _stems(words_of("attributes"))
 _ACTS: Final = _stems(" ".join(ACTS))
 _LEADS: Final = _stems("call name base locate host store set due keep plan schedule book 在")
 _ONE_PLACE: Final = _stems("live locate base host store sit point call name park listen run 叫 住 在")
+_LIVES: Final = _stems("live 住")
 _GATHERS: Final = _stems("take eat drink like love hate know speak own play read allergic")
 _DAYS: Final = _stems("monday tuesday wednesday thursday friday saturday sunday") | {
     name + day for name in ("周", "星期", "礼拜") for day in "一二三四五六日天"
@@ -192,7 +193,7 @@ def statement(text: str) -> Statement:
     for wording, found in _REWORDED:
         text = found.sub(wording, text)
     text = _POLITE.sub("", text.strip())
-    text = _LEADS_IN.sub("", _IT_IS_NOW.sub(r"\g<what> now", text))
+    text, led_in = _LEADS_IN.subn("", _IT_IS_NOW.sub(r"\g<what> now", text))
     text = _THEY_CHANGED.sub(r"\g<what> was \g<verb> to ", _POLITE.sub("", text))
     change = _CHANGES_TO.search(text)
     moves = change is not None and (
@@ -212,7 +213,7 @@ def statement(text: str) -> Statement:
     return Statement(
         tokens=tuple(tokens), content=tuple(sorted(every)), tied=tied, verb=verb, is_change=is_change,
         moves=moves, given_up=given, names=frozenset(names), front=frozenset(fronted) - _TIES - {"for"},
-        says_change=count > 0 or is_change or not {"new", "新"}.isdisjoint(before),
+        says_change=count + led_in > 0 or is_change or not {"new", "新"}.isdisjoint(before),
         is_past=not is_change and verb >= 0
         and (tokens[verb] in _PAST or said[verb][1].lower().endswith("ed")),
         is_definite=plain[:4].lower() == "the ",
@@ -233,12 +234,17 @@ def _tokens(text: str) -> list[tuple[str, str, bool]]:
 def _verb(said: Sequence[tuple[str, str, bool]]) -> int:
     """The place of the first word that is used as a verb; -1 where none is known."""
     for place, (form, _, _) in enumerate(said):
-        if place and form in _AUXILIARIES:
+        if (place and form in _AUXILIARIES) or form == "住":
             return place
     for place, (form, word, has_article) in enumerate(said):
         if form in _ACTS and not has_article:
             before = said[place - 1][1].lower() if place else "we"
-            if before in _PRONOUNS or before in _NEVER or before[-1] == "s" or word.endswith(("s", "ed")):
+            if (
+                before in _PRONOUNS
+                or (place and said[place - 1][0] in _NEVER)
+                or before[-1] == "s"
+                or word.endswith(("s", "ed"))
+            ):
                 return place
     for place in range(2, len(said)):  # an unknown verb stands before "at 9", and in Chinese before a number
         if said[place][0][0].isdigit():
@@ -257,9 +263,10 @@ def repeats(one: str, other: str) -> bool:
         return _in_order(left) == _in_order(right)
     fronts = left.front | right.front
     mine, theirs = _bare_subject(left) - fronts, _bare_subject(right) - fronts
-    if mine != theirs and left.tokens[left.verb] == right.tokens[right.verb] == "be":  # "30 is the limit"
-        return left.subject == frozenset(right.tokens[right.verb + 1 :])
-    return mine == theirs
+    if not mine - theirs or not theirs - mine:  # no two have changed places around the verb
+        return True
+    is_equation = left.tokens[left.verb] == right.tokens[right.verb] == "be"  # "30 is the limit"
+    return is_equation and left.subject == frozenset(right.tokens[right.verb + 1 :])
 
 
 def _bare_subject(said: Statement) -> frozenset[str]:
@@ -275,7 +282,9 @@ def replaces(new: str, old: str) -> str:
     given = after.given_up - _LIGHT - _PREPOSITIONS - _PRONOUNS
     if given and given <= known and not given & before.given_up - _LIGHT - _TIES:
         named = known - _LIGHT - _PREPOSITIONS - (_PRONOUNS if after.verb == 0 else set())
-        if not {"to", "→"}.isdisjoint(after.tokens):  # "from A to B" needs no verb of the old statement
+        if {"from", "从"} & {*after.tokens} and {"to", "→"} & {
+            *after.tokens
+        }:  # "from A to B" needs no verb of the old statement
             named -= _ATTRIBUTES.union(before.tokens[before.verb : before.verb + 1])
         every = after.given_up.union(after.tokens, after.front)
         if named <= every and after.subject - _LIGHT <= known:
@@ -283,17 +292,28 @@ def replaces(new: str, old: str) -> str:
     owners = {"i", "we"}
     is_same = after.front == before.front and after.subject - owners == before.subject - owners
     if is_same and after.denies != before.denies:
-        is_denied = (after.denies or after.says_change) and _affirmed(after) == _affirmed(before)
-        return "the newer denies what this states" if is_denied else ""
-    is_same = is_same and (after.subject == before.subject or bool(after.subject - owners))
+        now, was = _affirmed(after), _affirmed(before)
+        is_less = after.verb > 0 and after.tokens[after.verb] in was and len(now - owners) > 1 and now <= was
+        is_denied = now == was if before.denies else now == was or is_less
+        return (
+            "the newer denies what this states" if is_denied and (after.denies or after.says_change) else ""
+        )
+    is_same = is_same and (
+        after.subject == before.subject
+        or bool(after.subject - owners)
+        or (after.says_change and after.verb == 0)
+    )
+    verb = before.tokens[max(0, before.verb)] if before.tokens else ""
+    if is_same and after.says_change and verb in _LIVES and verb in after.tokens[: after.verb + 1]:
+        return "the same subject and relation, another value"
     if not is_same or min(after.verb, before.verb) < 1 or not _is_one_relation(before, after):
         return ""
     return "the same subject and relation, another value" if _differ_in_one_value(before, after) else ""
 
 
-def _affirmed(said: Statement) -> list[str]:
+def _affirmed(said: Statement) -> frozenset[str]:
     """The words of content without the denial."""
-    return [word for word in said.content if word not in ("not", "never", "不", "没", "do", "can", "will")]
+    return frozenset(said.content) - {"not", "never", "不", "没", "do", "can", "will", "at", "all"}
 
 
 def _in_order(said: Statement) -> list[str]:
@@ -302,7 +322,13 @@ def _in_order(said: Statement) -> list[str]:
     return [
         word
         for word, behind in pairwise(words)
-        if not (word in _TIMES or word in _TIES or word in _LIGHT or (word[0].isdigit() and behind in _TIMES))
+        if not (
+            word in _TIMES
+            or word == "天"
+            or word in _TIES
+            or word in _LIGHT
+            or (word[0].isdigit() and behind in _TIMES)
+        )
         and word not in behind_ties
     ]
 
