@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
 from itertools import islice
 from operator import sub
 from typing import Final
@@ -14,7 +13,6 @@ from siltstone.checks import LEAST_RESULT
 from siltstone.compaction import rewrite as rewrites
 from siltstone.compaction.base import Compaction, CompactionContext, Compactor, Skip, Substitute, Trigger
 from siltstone.compaction.prompts import SUMMARY_PREFIX, framed
-from siltstone.compaction.validate import validate
 from siltstone.compaction.without_model import mechanical_summary, roomiest_note
 from siltstone.errors import ContextOverflowError
 from siltstone.llm import Flow
@@ -76,8 +74,6 @@ def fit(
         if not task:
             raise
         compaction = _Fit(*of_fit).shortened(reserved_tokens, context_window)
-    content = framed(summary_prefix, compaction.summary) if compaction.summary else ""
-    validate(history, compaction, content, trigger, request_rule)
     return compaction
 
 
@@ -118,12 +114,19 @@ class _Fit:
         self._trigger = trigger or Trigger("overflow")
         self._rule, self._prefix = token_rule, summary_prefix
         self._substitutes: dict[int, Substitute] = {}
-        read = chat.as_history(history, request_rule)
+        self._read = read = chat.as_history(history, request_rule)
         sums = read.sums(token_rule)
         self.units = list(map(sub, islice(sums, 1, None), sums))
+        self._results = [
+            at
+            for at, message in enumerate(history)
+            if message.said is None
+            and message.provenance in SAID
+            and any(part.kind == "tool_result" for part in message.parts)
+        ]
         self._request = read.outline.requests[-1] if read.outline.in_flight else None
         spans = read.outline.closed(sorted(rewrites.must_stay(read, self._trigger.pins, task=task)))
-        self._fixed = {at for span in spans for at in range(*span)}
+        self._fix(at for span in spans for at in range(*span))
 
     def cut(self) -> Compaction | None:
         """The history with its largest results cut; None if that is not enough.
@@ -144,7 +147,7 @@ class _Fit:
             ContextOverflowError: the messages that must stay are larger than the window by themselves.
         """
         self.make_room(reserved_tokens, context_window)
-        kept = self._with_room_for_its_note(self._select())
+        kept = self._fixed.union(*self._staying())
         selection = rewrites.parted(self.history, kept)
         summary = self._summary(selection, kept)
         return rewrites.rewrite(
@@ -176,9 +179,10 @@ class _Fit:
                 context_window=context_window,
             )
 
-    @cached_property
-    def _groups(self) -> list[chat.Group]:
-        return chat.groups(self.history)
+    def _fix(self, positions: Iterable[int]) -> None:
+        """Takes the messages at *positions* as those that must stay."""
+        self._fixed = set(positions)
+        self._least_summary = self._least_note(self._fixed)
 
     @property
     def _least(self) -> int:
@@ -189,28 +193,19 @@ class _Fit:
     def _fixed_units(self) -> int:
         return sum(self.units[at] for at in self._fixed)
 
-    @property
-    def _least_summary(self) -> int:
-        """Units of the shortest note on the messages that may leave."""
-        return self._least_note(self._fixed)
-
     def _least_note(self, kept: set[int]) -> int:
         """Units of the shortest note on all messages except *kept*. More ranges make it longer."""
-        going = [message for at, message in enumerate(self.history) if at not in kept]
-        if not going:
+        spans = rewrites.joined((at, at + 1) for at in kept)
+        gaps = rewrites.left_out(spans, len(self._read))
+        if not gaps:
             return 0
-        covers = rewrites.covered(going)
+        covers = rewrites.joined(span for gap in gaps for span in self._read.numbers(*gap))
         return self._rule.units(rewrites.summary_message(framed(self._prefix, roomiest_note(covers)), covers))
 
     def _common_size(self) -> int:
         """The size in tokens to which the largest results are cut, so that all is well below the window."""
         size = max(LEAST_RESULT, self.window * RESULT_EIGHTHS // 8)
-        results = (
-            at
-            for at, message in enumerate(self.history)
-            if message.provenance in SAID and any(part.kind == "tool_result" for part in message.parts)
-        )
-        sizes = sorted((self._rule.tokens(self.units[at]) for at in results), reverse=True)
+        sizes = sorted((self._rule.tokens(self.units[at]) for at in self._results), reverse=True)
         beside = self._rule.tokens(sum(self.units)) - sum(sizes)
         room = self.window * CUT_EIGHTHS // 8 - beside
         for count in range(1, len(sizes) + 1):  # the `count` largest share the room beside the others
@@ -219,8 +214,9 @@ class _Fit:
                 return max(size, share)
         return size
 
-    def _clamped(self, positions: Iterable[int], tokens: int) -> dict[int, Substitute]:
-        large = [at for at in positions if self._rule.tokens(self.units[at]) > tokens]
+    def _clamped(self, positions: Container[int], tokens: int) -> dict[int, Substitute]:
+        among = (at for at in self._results if at in positions)
+        large = [at for at in among if self._rule.tokens(self.units[at]) > tokens]
         return rewrites.clamp(((at, self.history[at]) for at in large), tokens, self._rule, self._trigger)
 
     def _replace(self, substitutes: Mapping[int, Substitute]) -> None:
@@ -233,42 +229,40 @@ class _Fit:
         request = self._request
         if request is None or not self._trigger.keeps_substitutes:
             return
-        group = next(each for each in self._groups if request in each.positions)
+        outline = self._read.outline
+        group = {at for span in outline.closed([request]) for at in range(*span)}
         fields = chat.words_alone(self.history[request])
-        held = any(self._trigger.holds(self.history[at]) for at in group.positions)
-        if fields is None or group.pending or held:
+        held = any(self._trigger.holds(self.history[at]) for at in group)
+        if fields is None or held or request in outline.pending:
             return
         message = chat.read_substitute(self.history[request], fields, WORDS)
-        self._fixed.difference_update(group.positions)
-        self._fixed.add(request)
+        self._fix(self._fixed - group | {request})
         self._replace({request: Substitute(self.history[request], message)})
 
-    def _select(self) -> set[int]:
-        """The positions that stay: the newest groups up to the aim; the very newest up to the window."""
-        kept, used = set(self._fixed), self._fixed_units
-        least_summary = self._least_summary
+    def _staying(self) -> list[list[int]]:
+        """The groups that stay: the newest ones up to the aim; the very newest up to the window.
+
+        The oldest of them leave if the note on all others needs their room.
+        """
+        staying: list[list[int]] = []
+        fixed = used = self._fixed_units
         aim = self.window * STAYING_EIGHTHS // 8
         is_newest = True
         for positions in self._newest_first():
             units = sum(self.units[at] for at in positions)
-            holds = self._rule.tokens(used + units + least_summary) <= self.window
+            holds = self._rule.tokens(used + units + self._least_summary) <= self.window
             if holds and (is_newest or self._rule.tokens(used + units) <= aim):
-                kept.update(positions)
+                staying.append(positions)
                 used += units
-            elif self._rule.tokens(self._fixed_units + units) <= aim:
+            elif self._rule.tokens(fixed + units) <= aim:
                 break  # it would fit by itself, so no older group may stay instead of it
             is_newest = False
-        return kept
-
-    def _with_room_for_its_note(self, kept: set[int]) -> set[int]:
-        """*kept* without its oldest groups, as many as necessary to make room for the note."""
-        loose = [positions for positions in self._newest_first() if kept.issuperset(positions)]
-        while loose:
-            staying = sum(self.units[at] for at in kept)
-            if self._rule.tokens(staying + self._least_note(kept)) <= self.window:
+        while staying:
+            note = self._least_note(self._fixed.union(*staying))
+            if self._rule.tokens(used + note) <= self.window:
                 break
-            kept = kept.difference(loose.pop())
-        return kept
+            used -= sum(self.units[at] for at in staying.pop())
+        return staying
 
     def _summary(self, selection: rewrites.Selection, kept: set[int]) -> str:
         """The mechanical summary, with as much detail as its share and the window allow."""
@@ -283,15 +277,14 @@ class _Fit:
         # First guess: four characters a token. `fits` decides.
         return mechanical_summary(selection.told, covers, self._prefix, 4 * share, fits)
 
-    def _newest_first(self) -> list[tuple[int, ...]]:
+    def _newest_first(self) -> Iterator[list[int]]:
         """The groups that may stay or leave, newest first, without earlier summaries, which always leave."""
-
-        def may_stay(first: Message) -> bool:
-            return first.provenance != "compaction_summary" and first.role not in RULE_ROLES
-
-        loose = (each.positions for each in self._groups if self._fixed.isdisjoint(each.positions))
-        may = (positions for positions in loose if may_stay(self.history[positions[0]]))
-        return sorted(may, key=lambda positions: positions[-1], reverse=True)
+        for last in range(len(self._read) - 1, -1, -1):
+            positions = self._read.outline.group_ending_at(last)
+            if positions and self._fixed.isdisjoint(positions):
+                first = self.history[positions[0]]
+                if first.provenance != "compaction_summary" and first.role not in RULE_ROLES:
+                    yield positions
 
 
 class Emergency(Compactor):

@@ -220,8 +220,7 @@ class _Choice:
 
 def parted(history: Sequence[Message], kept: set[int]) -> Selection:
     """A selection that retains exactly the positions *kept*."""
-    retained = tuple(message for at, message in enumerate(history) if at in kept)
-    return Selection(retained, tuple(message for at, message in enumerate(history) if at not in kept))
+    return _divided(history, joined((at, at + 1) for at in kept))
 
 
 # Cuts tool results that are too large.
@@ -495,14 +494,23 @@ def joined(ranges: Iterable[base.Range]) -> tuple[base.Range, ...]:
 
 def kept_apart(history: Sequence[Message], read: History, kept: Iterable[int]) -> Selection:
     """A selection that retains the whole groups of the positions *kept*. *read* is *history* in outline."""
-    spans = read.outline.closed(sorted(kept))
-    starts, ends = [0, *(end for _, end in spans)], [*(start for start, _ in spans), len(read)]
-    gaps = [(start, end) for start, end in zip(starts, ends, strict=True) if start < end]
-    if read is history:
-        return Selection(chat.Excerpt(read, spans), chat.Excerpt(read, gaps))
+    return _divided(history, read.outline.closed(sorted(kept)))
+
+
+def _divided(history: Sequence[Message], spans: Sequence[Span]) -> Selection:
+    """A selection that retains the positions of *spans*, which ascend and do not touch."""
+    gaps = left_out(spans, len(history))
+    if isinstance(history, History):
+        return Selection(chat.Excerpt(history, spans), chat.Excerpt(history, gaps))
     return Selection(
         *(tuple(each for span in both for each in history[slice(*span)]) for both in (spans, gaps))
     )
+
+
+def left_out(spans: Sequence[Span], count: int) -> list[Span]:
+    """The ranges of the positions below *count* that are in none of *spans*, which ascend."""
+    starts, ends = [0, *(end for _, end in spans)], [*(start for start, _ in spans), count]
+    return [(start, end) for start, end in zip(starts, ends, strict=True) if start < end]
 
 
 def originals(read: History) -> list[int]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
-from itertools import accumulate, islice
+from itertools import accumulate, islice, pairwise
 from operator import sub
 from typing import Any, Protocol, TypeAlias, overload
 
@@ -89,8 +89,11 @@ class History(Sequence[Message]):
         history.rule = rule
         history.raws = [message.raw for message in messages]
         history._made = dict(enumerate(messages))
-        history._sums = {}
-        history._runs = []
+        history._sums, history._runs, due = {}, [], -1
+        for position, message in enumerate(messages):
+            if message.seq != due or message.covers:
+                history._runs.append((position, message.seq))
+            due = -1 if message.covers else message.seq + 1
         # The core reads the raws of original messages. Other messages know more than their raws tell.
         history.shown = [each.raw if each.provenance == "original" else each for each in messages]
         history.outline = Outline(
@@ -189,15 +192,6 @@ class History(Sequence[Message]):
 
         A summary has the ranges that it covers.
         """
-        if not self._runs:  # the messages were read before, and know their numbers
-            found: list[tuple[int, int]] = []
-            for message in self.at(range(start, end)):
-                if message.covers or not found or found[-1][1] != message.seq:
-                    found += message.covers or ((message.seq, message.seq + 1),)
-                else:
-                    found[-1] = found[-1][0], message.seq + 1
-            yield from found
-            return
         run = bisect_right(self._runs, start, key=_position) - 1
         while start < end:
             position, seq = self._runs[run]
@@ -211,11 +205,7 @@ class History(Sequence[Message]):
             start = stop
 
     def _seqs(self) -> Iterator[int]:
-        if not self._runs:
-            yield from (message.seq for message in self)
-            return
-        ends = [*(position for position, _ in self._runs[1:]), len(self.raws)]
-        for (position, seq), end in zip(self._runs, ends, strict=True):
+        for (position, seq), (end, _) in pairwise([*self._runs, (len(self.raws), 0)]):
             yield from range(seq, seq + end - position)
 
     def at(self, positions: Iterable[int]) -> Iterator[Message]:

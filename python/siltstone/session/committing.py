@@ -348,6 +348,8 @@ def _leaving(compaction: Compaction, read: views.View, new: Sequence[views.Item]
     items = {id(item.message): item for item in read}
     leaving = [items[id(message)] for message in compaction.discarded]
     clamped = {item.message.seq for item in new if item.message.provenance == "substitute"}
+    if not clamped:
+        return leaving
     replaced = [
         item for item in read if item.message.seq in clamped and item.message.provenance == "original"
     ]

@@ -396,11 +396,12 @@ class View:
         Messages that stay keep their measured size. New summaries and substitutes get the time *created_at*.
         """
         known = {id(item.message): item for item in self._items[:read]}
-        of_log = {_name(item): item for item in self._items[:read]}  # in their current form
+        of_log: dict[Any, Item] = {}
         items = list[Item]()
         for message in messages:
             item = known.get(id(message))
             if item is None and message.provenance == "original":
+                of_log = of_log or {_name(item): item for item in self._items[:read]}  # in their current form
                 item = of_log.get((message.seq, "original", None))
             items.append(item or self.measured(message, created_at))
         return View(self._rule, items + self.items(read))
