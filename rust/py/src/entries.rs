@@ -12,34 +12,25 @@ use crate::text::{Text, session_id};
 /// The id of each entry; None for an entry that was not stored.
 pub(crate) type Ids = Vec<Option<i64>>;
 
-/// `siltstone.memory.convert.NewEntry`, read by its attributes.
-#[derive(FromPyObject)]
-struct EntryIn {
-    content: Text,
-    start: i64,
-    end: i64,
-    role: Text,
-    name: Option<Text>,
-    kind: Text,
-    created_at: i64,
-    expires_at: Option<i64>,
-}
+/// The fields of `siltstone.memory.convert.NewEntry`, in their order.
+type EntryIn = (Text, i64, i64, Text, Option<Text>, Text, i64, Option<i64>);
 
 impl<'py> FromPyObject<'_, 'py> for In<NewEntry> {
     type Error = PyErr;
 
     fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
-        let entry: EntryIn = object.extract()?;
+        let (text, start, end, role, name, kind, created_at, expires_at): EntryIn =
+            object.extract()?;
         Ok(Self(NewEntry {
-            repaired: entry.content.is_repaired(),
-            text: entry.content.into(),
-            start: entry.start,
-            end: entry.end,
-            role: entry.role.into(),
-            name: entry.name.map(String::from),
-            kind: entry.kind.into(),
-            created_at: entry.created_at,
-            expires_at: entry.expires_at,
+            repaired: text.is_repaired(),
+            text: text.into(),
+            start,
+            end,
+            role: role.into(),
+            name: name.map(String::from),
+            kind: kind.into(),
+            created_at,
+            expires_at,
         }))
     }
 }

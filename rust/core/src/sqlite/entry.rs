@@ -129,15 +129,24 @@ pub(crate) fn insert(
     let mut twins = Vec::with_capacity(entries.len());
     let mut ends: Vec<Option<i64>> = Vec::with_capacity(entries.len());
     let mut seen = HashMap::new();
-    for (place, entry) in entries.iter().enumerate() {
+    let fingerprints: Vec<i64> = entries.iter().map(|entry| fingerprint(entry)).collect();
+    let mut equal = transaction.prepare_cached(select!(
+        "WHERE session = ?1 AND fingerprint = ?2 ORDER BY id"
+    ))?;
+    let has_any = session.entries != 0; // the first compaction of a long history looks nothing up
+    for (place, (entry, &fingerprint)) in entries.iter().zip(&fingerprints).enumerate() {
         ends.push(entry.expires_at);
-        let first = *seen.entry(fingerprint(entry)).or_insert(place);
+        let first = *seen.entry(fingerprint).or_insert(place);
         twins.push(if first != place && are_one(entries[first], entry) {
             ends[first] = entry.expires_at;
             Twin::InBatch(first)
         } else {
-            let stored = find_twin(transaction, session.id, entry)?;
-            stored.map_or(Twin::None, Twin::Stored)
+            let stored = has_any && entry.start != entry.end; // else it equals no other
+            let stored = stored.then(|| find_twin(&mut equal, session.id, entry, fingerprint));
+            stored
+                .transpose()?
+                .flatten()
+                .map_or(Twin::None, Twin::Stored)
         });
     }
     for (twin, end) in twins.iter_mut().zip(&ends) {
@@ -161,7 +170,13 @@ pub(crate) fn insert(
         _ => meta::take_ids(transaction, new)?,
     };
     let mut placed: Vec<Placed> = Vec::with_capacity(entries.len());
-    for ((entry, twin), end) in entries.iter().zip(twins).zip(ends) {
+    let mut statement = transaction.prepare_cached(
+        "INSERT INTO entry (id, session, source_start, source_end, role, name, kind, created_at, expires_at, repaired,
+             compaction, text, fingerprint, checksum, said_at, said_bytes)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)",
+    )?;
+    for (((entry, twin), end), fingerprint) in entries.iter().zip(twins).zip(ends).zip(fingerprints)
+    {
         placed.push(match twin {
             Twin::Stored(stored) => {
                 if compaction.is_none() && stored.compaction.is_some() {
@@ -192,7 +207,8 @@ pub(crate) fn insert(
                     };
                     &later
                 };
-                write(transaction, next, session.id, compaction, entry)?;
+                let row = (next.0, session.id, compaction);
+                write(transaction, &mut statement, row, entry, fingerprint)?;
                 let id = next;
                 next = EntryId(id.0 + 1);
                 Placed {
@@ -221,19 +237,14 @@ enum Twin {
 
 fn write(
     transaction: &Transaction<'_>,
-    id: EntryId,
-    session: i64,
-    compaction: Option<i64>,
+    statement: &mut CachedStatement<'_>,
+    (id, session, compaction): (i64, i64, Option<i64>),
     entry: &NewEntry,
+    fingerprint: i64,
 ) -> Result<()> {
-    let mut statement = transaction.prepare_cached(
-        "INSERT INTO entry (id, session, source_start, source_end, role, name, kind, created_at, expires_at, repaired,
-             compaction, text, fingerprint, checksum, said_at, said_bytes)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)",
-    )?;
     let said_at = place_in_message(transaction, session, entry)?;
     statement.execute(params![
-        id.0,
+        id,
         session,
         entry.start,
         entry.end,
@@ -245,8 +256,8 @@ fn write(
         entry.repaired,
         compaction,
         said_at.is_none().then_some(&entry.text),
-        fingerprint(entry),
-        checksum(id.0, session, compaction, entry).finish(),
+        fingerprint,
+        checksum(id, session, compaction, entry).finish(),
         said_at,
         said_at.map(|_| i64::try_from(entry.text.len()).unwrap_or(i64::MAX)),
     ])?;
@@ -295,20 +306,14 @@ fn text_in_message(row: &Row<'_>, columns: &Columns<'_>) -> Result<String> {
     }
 }
 
-/// The stored entry of the session that equals `entry`. An entry without a source and a damaged row equal no
-/// other entry.
+/// The stored entry of the session that equals `entry`. A damaged row equals no other entry.
 fn find_twin(
-    connection: &Connection,
+    equal: &mut CachedStatement<'_>,
     session: i64,
     entry: &NewEntry,
+    fingerprint: i64,
 ) -> Result<Option<StoredEntry>> {
-    if entry.start == entry.end {
-        return Ok(None);
-    }
-    let mut statement = connection.prepare_cached(select!(
-        "WHERE session = ?1 AND fingerprint = ?2 ORDER BY id"
-    ))?;
-    let mut rows = statement.query([session, fingerprint(entry)])?;
+    let mut rows = equal.query([session, fingerprint])?;
     while let Some(row) = rows.next()? {
         match listed(row, session)? {
             Listed::Whole(stored) if are_one(&stored.entry, entry) => return Ok(Some(stored)),
