@@ -168,7 +168,12 @@ impl Gist {
                 shape.push(' ');
             }
             let start = whole.len();
-            whole.extend(piece.chars().flat_map(char::to_lowercase));
+            if piece.is_ascii() {
+                whole.push_str(piece);
+                whole[start..].make_ascii_lowercase();
+            } else {
+                whole.extend(piece.chars().flat_map(char::to_lowercase));
+            }
             numbers += mask_into(&mut shape, &whole[start..]);
         }
         Self {
@@ -192,6 +197,10 @@ pub(crate) fn word_bits(text: &str) -> u64 {
 /// Adds a piece in lower case, with `0` for each run of letters and digits that has a digit, and for each group of an
 /// id behind one; returns the number of these.
 fn mask_into(shape: &mut String, piece: &str) -> usize {
+    if piece.is_ascii() && !piece.bytes().any(|byte| byte.is_ascii_digit()) {
+        shape.push_str(piece);
+        return 0;
+    }
     let (mut is_number, mut numbers) = (false, 0);
     for run in piece.split_inclusive(|c: char| !c.is_alphanumeric()) {
         let word = run.trim_end_matches(|c: char| !c.is_alphanumeric());
