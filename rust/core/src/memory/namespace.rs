@@ -6,6 +6,8 @@
 //!
 //! Two indexes of the same state give the same results, in whatever order their points were added.
 
+use std::sync::Arc;
+
 use hashbrown::{HashMap, HashSet};
 use parking_lot::Mutex;
 use rusqlite::Connection;
@@ -21,8 +23,8 @@ use crate::memory::session_index::Reading;
 use crate::memory::session_index::RequiredIndexes;
 use crate::memory::session_index::{Dense, NO_REVISION, Scope};
 use crate::sqlite::entry::{self, Listed};
-use crate::sqlite::session::{self, Pulse, Standing};
-use crate::sqlite::{EmbedderRow, NewEntry, SessionRow, vectors};
+use crate::sqlite::session::{self, Standing};
+use crate::sqlite::{EmbedderRow, NewEntry, SessionRow, Transaction, vectors};
 
 /// The number of messages whose texts are requested at once.
 const STRETCH: usize = 4_096;
@@ -52,8 +54,8 @@ pub(super) struct Namespace {
     sessions: HashMap<i64, Known>,
     /// The texts of the messages in context, by session and sequence number.
     said: HashMap<i64, HashMap<i64, Said>>,
-    /// The pulse of the namespace when the index was last found to be current.
-    pulse: Mutex<Option<Pulse>>,
+    /// The standings for which the index was last found to be current.
+    current: Mutex<Option<Arc<[Standing]>>>,
 }
 
 impl Namespace {
@@ -63,27 +65,30 @@ impl Namespace {
             sources: Vec::new(),
             sessions: HashMap::new(),
             said: HashMap::new(),
-            pulse: Mutex::default(),
+            current: Mutex::default(),
         }
     }
 
     /// Whether the index has the current state of the namespace `name`.
-    pub(super) fn is_current(&self, connection: &Connection, name: &str) -> Result<bool> {
+    pub(super) fn is_current(&self, transaction: &Transaction<'_>, name: &str) -> Result<bool> {
         if self.scope.revision == NO_REVISION {
             return Ok(false);
         }
-        let pulse = session::pulse(connection, name)?;
-        if *self.pulse.lock() == Some(pulse) {
+        let standings = session::standings(transaction, name)?;
+        let mut current = self.current.lock();
+        if current
+            .as_ref()
+            .is_some_and(|known| Arc::ptr_eq(known, &standings))
+        {
             return Ok(true);
         }
-        let standings = session::standings(connection, name)?;
         let knows = |standing: &Standing| {
             let known = self.sessions.get(&standing.id);
             known.is_some_and(|known| known.standing == *standing)
         };
         let is_current = self.sessions.len() == standings.len() && standings.iter().all(knows);
         if is_current {
-            *self.pulse.lock() = Some(pulse);
+            *current = Some(standings);
         }
         Ok(is_current)
     }
@@ -213,7 +218,7 @@ impl Namespace {
         }
         self.scope.made = needs;
         self.scope.revision = NO_REVISION;
-        *self.pulse.lock() = None;
+        *self.current.get_mut() = None;
         self.leave(standings);
         let mut unread: Vec<Unread> = Vec::new();
         for standing in standings {
@@ -289,7 +294,7 @@ impl Namespace {
 
     /// Removes a session and the texts of its messages from memory.
     pub(super) fn forget(&mut self, session: i64) {
-        *self.pulse.lock() = None;
+        *self.current.get_mut() = None;
         self.said.remove(&session);
         if let Some(known) = self.sessions.remove(&session) {
             self.remove(&known.points);

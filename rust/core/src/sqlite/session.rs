@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use hashbrown::HashMap;
 use rusqlite::{Connection, Row, params};
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -278,29 +279,16 @@ impl SessionRow {
     }
 }
 
-/// The number of sessions of a namespace, deleted sessions included, and the sums of their counters.
-///
-/// A session never leaves its namespace, and its counters only rise. So equal pulses mean equal states.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Pulse([i64; 3]);
-
-/// The pulse of a namespace. It shows quickly that nothing has changed.
-pub(crate) fn pulse(connection: &Connection, namespace: &str) -> Result<Pulse> {
-    let mut statement = connection.prepare_cached(
-        "SELECT COUNT(*), COALESCE(SUM(revision), 0), COALESCE(SUM(counter), 0) FROM session
-         WHERE namespace = ?1",
-    )?;
-    Ok(statement.query_row([namespace], |row| {
-        Ok(Pulse([row.get(0)?, row.get(1)?, row.get(2)?]))
-    })?)
-}
-
 /// The standings of the sessions of a namespace that were not deleted, by key.
 ///
 /// Every search reads them, so checksums are not compared here. A caller that finds a changed standing reads the whole
-/// row, and that read compares its checksum.
-pub(crate) fn standings(connection: &Connection, namespace: &str) -> Result<Vec<Standing>> {
-    let mut statement = connection.prepare_cached(
+/// row, and that read compares its checksum. A connection reads them once for each state of the file.
+pub(crate) fn standings(transaction: &Transaction<'_>, namespace: &str) -> Result<Arc<[Standing]>> {
+    let mut seen = transaction.seen::<HashMap<String, Arc<[Standing]>>>()?;
+    if let Some(known) = seen.as_ref().and_then(|seen| seen.get(namespace)) {
+        return Ok(Arc::clone(known));
+    }
+    let mut statement = transaction.prepare_cached(
         "SELECT id, next_seq, revision, epoch, redactions, head FROM session
          WHERE namespace = ?1 AND NOT dropped ORDER BY id",
     )?;
@@ -314,7 +302,11 @@ pub(crate) fn standings(connection: &Connection, namespace: &str) -> Result<Vec<
             head: row.get(5)?,
         })
     })?;
-    Ok(found.collect::<rusqlite::Result<_>>()?)
+    let found: Arc<[Standing]> = found.collect::<rusqlite::Result<_>>()?;
+    if let Some(seen) = &mut seen {
+        seen.insert(namespace.to_owned(), Arc::clone(&found));
+    }
+    Ok(found)
 }
 
 /// Looks for the session by the hash of its name, in another index. If the session is found there, an index is damaged.
