@@ -53,10 +53,8 @@ impl Scratch<'_> {
 // A search of a large session fills a few lists of one number an entry. If each search allocated and freed them,
 // the system might unmap and map the memory each time, which costs several times the search itself.
 
-/// The most lists that are kept, for the whole process: those of two searches at once.
-const MOST: usize = 6;
-/// The largest capacity of a list that is kept, in numbers: 2 MB. Larger sessions are few, and slow anyway.
-const LARGEST: usize = 1 << 18;
+/// The most numbers in all lists that are kept, for the whole process: 16 MB, those of one search of a million entries.
+const MOST: usize = 1 << 21;
 
 static SPARE: Mutex<Vec<Vec<f64>>> = Mutex::new(Vec::new());
 
@@ -77,12 +75,16 @@ pub(super) fn zeros(len: usize) -> Vec<f64> {
 /// Keeps a list for the next search.
 pub(super) fn give_back(mut list: Vec<f64>) {
     list.clear();
-    if (1..=LARGEST).contains(&list.capacity())
+    if list.capacity() > 0
         && let Some(mut spare) = SPARE.try_lock()
-        && spare.len() < MOST
+        && numbers(&spare) + list.capacity() <= MOST
     {
         spare.push(list);
     }
+}
+
+fn numbers(lists: &[Vec<f64>]) -> usize {
+    lists.iter().map(Vec::capacity).sum()
 }
 
 #[cfg(test)]
@@ -97,16 +99,10 @@ mod tests {
     }
 
     #[test]
-    fn a_list_of_a_huge_session_is_not_kept() {
-        give_back(vec![1.0; LARGEST + 1]);
-        assert!(SPARE.lock().iter().all(|list| list.capacity() <= LARGEST));
-    }
-
-    #[test]
-    fn no_more_is_kept_than_a_few_searches_need() {
-        for _ in 0..3 * MOST {
-            give_back(vec![1.0; 3]);
+    fn no_more_is_kept_than_one_large_search_needs() {
+        for len in [MOST + 1, MOST / 2, MOST / 2, MOST / 2, 3] {
+            give_back(vec![1.0; len]);
+            assert!(numbers(&SPARE.lock()) <= MOST);
         }
-        assert!(SPARE.lock().len() <= MOST);
     }
 }

@@ -1,8 +1,5 @@
 //! The posting lists of a query's terms, looked up in all parts of the index at once.
 
-use std::cell::Cell;
-use std::mem;
-
 use crate::bm25::terms::Query;
 use crate::postings::{Block, Hashes, Part, Postings, Removed, Tail, TermLists, count, entry};
 use crate::simd::columns::Column;
@@ -135,52 +132,14 @@ pub(super) struct ListsOfBlocks<'a> {
     starts: Vec<usize>,
 }
 
-/// The largest capacity of lists that is kept for the next query: 20 terms in 200 blocks, 200 KB.
-const KEPT: usize = 4096;
-
-/// The vectors of a finished query, reused by the next query of the same thread.
-#[derive(Default)]
-struct Spare {
-    lists: Vec<TermList<'static>>,
-    starts: Vec<usize>,
-    slots: Vec<(u32, u32)>,
-}
-
-thread_local! {
-    static SPARE: Cell<Spare> = Cell::default();
-}
-
-impl Drop for ListsOfBlocks<'_> {
-    fn drop(&mut self) {
-        let (mut lists, starts) = (mem::take(&mut self.lists), mem::take(&mut self.starts));
-        if lists.capacity() > KEPT {
-            return;
-        }
-        lists.clear();
-        // A thread that is ending has no next query.
-        let _ = SPARE.try_with(|cell| {
-            cell.set(Spare {
-                // The vector is empty: only its type changes, and its memory stays.
-                lists: lists.into_iter().map_while(|_| None).collect(),
-                starts,
-                slots: cell.take().slots,
-            });
-        });
-    }
-}
-
 impl<'a> ListsOfBlocks<'a> {
     pub(super) fn of(postings: &'a Postings<Hashes>, query: &Query) -> Self {
         let blocks = postings.blocks();
-        let Spare {
-            lists,
-            mut starts,
-            mut slots,
-        } = SPARE.take();
-        look_up(blocks, query, &mut slots);
-        starts.clear();
-        starts.push(0);
-        let mut found = Self { lists, starts };
+        let slots = look_up(blocks, query);
+        let mut found = Self {
+            lists: Vec::with_capacity(slots.len()),
+            starts: vec![0],
+        };
         let mut places = slots.iter();
         for (number, block) in blocks.iter().enumerate() {
             for part in block.parts() {
@@ -215,12 +174,6 @@ impl<'a> ListsOfBlocks<'a> {
             }
             found.starts.push(found.lists.len());
         }
-        if slots.capacity() <= KEPT {
-            SPARE.set(Spare {
-                slots,
-                ..Spare::default()
-            });
-        }
         found
     }
 
@@ -235,12 +188,11 @@ impl<'a> ListsOfBlocks<'a> {
     }
 }
 
-/// Fills `slots` with the place of each term in each part, by part, then by term. The second value of a slot is for
-/// the look-up itself.
+/// The place of each term in each part, by part, then by term. The second value is for the look-up itself.
 ///
 /// Each step runs over all terms and parts before the next step begins. The look-ups do not depend on each other,
 /// so the processor waits for many reads of memory at once.
-fn look_up(blocks: &[Block<Hashes>], query: &Query, slots: &mut Vec<(u32, u32)>) {
+fn look_up(blocks: &[Block<Hashes>], query: &Query) -> Vec<(u32, u32)> {
     let parts = || blocks.iter().flat_map(Block::parts);
     let terms = query.terms();
     for part in parts() {
@@ -249,7 +201,7 @@ fn look_up(blocks: &[Block<Hashes>], query: &Query, slots: &mut Vec<(u32, u32)>)
             dictionary.prefetch_slot(term.hash);
         }
     }
-    slots.clear();
+    let mut slots = Vec::new();
     for part in parts() {
         let dictionary = part.dictionary();
         slots.extend(terms.iter().map(|term| {
@@ -269,4 +221,5 @@ fn look_up(blocks: &[Block<Hashes>], query: &Query, slots: &mut Vec<(u32, u32)>)
             });
         }
     }
+    slots
 }

@@ -171,14 +171,20 @@ impl Chain {
     }
 
     /// The entries before `id` and those after it, each side with the nearest first.
+    #[inline]
     pub(super) fn neighbors(&self, id: u32) -> [[Option<u32>; REACH]; 2] {
-        [&self.before, &self.after].map(|links| {
-            let mut at = Some(id);
-            std::array::from_fn(|_| {
-                at = at.map(|id| links[id as usize]).filter(|&id| id != NONE);
-                at
-            })
-        })
+        let mut found = [[None; REACH]; 2]; // by loops: closures over arrays are not inlined
+        for (links, side) in [&self.before, &self.after].into_iter().zip(&mut found) {
+            let mut at = id;
+            for place in side {
+                at = links[at as usize];
+                if at == NONE {
+                    break;
+                }
+                *place = Some(at);
+            }
+        }
+        found
     }
 
     /// Links two entries that follow each other, unless more than `MAX_GAP` messages are missing between them.

@@ -188,7 +188,10 @@ impl<'a> Scorer<'a> {
         let shorts = &self.index.shorts[number * BLOCK..];
         let (runs, rest) = list.codes.as_chunks::<RUN>();
         for run in runs {
-            let short: [Short; RUN] = run.map(|code| shorts[usize::from(entry(code))]);
+            let mut short = [0; RUN];
+            for (short, &code) in short.iter_mut().zip(run) {
+                *short = shorts[usize::from(entry(code))];
+            }
             let is_long = |(&code, &short): (&u16, &Short)| {
                 usize::from(count(code)) + 1 == COUNTS || short == Short::MAX
             };

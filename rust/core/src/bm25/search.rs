@@ -339,9 +339,15 @@ impl<'a> Search<'a> {
     }
 
     /// A number of each of an entry's neighbours, the nearest first; 0 for none.
+    #[inline]
     fn beside(&self, id: u32, number: impl Fn(u32) -> f64) -> ([f64; REACH], [f64; REACH]) {
-        let of = |neighbor: Option<u32>| neighbor.map_or(0.0, &number);
-        let [before, after] = self.index.chain.neighbors(id).map(|side| side.map(of));
+        let (mut before, mut after) = ([0.0; REACH], [0.0; REACH]);
+        let [ids_before, ids_after] = self.index.chain.neighbors(id);
+        for (ids, numbers) in [(ids_before, &mut before), (ids_after, &mut after)] {
+            for (id, found) in ids.into_iter().flatten().zip(numbers) {
+                *found = number(id);
+            }
+        }
         (before, after)
     }
 
