@@ -31,7 +31,8 @@ FLOORS = {  # lowest first: a room imports rooms of earlier lines, and itself
     CORE: [
         "cache error fork simd whole_file",
         "condense documented grep id index_file tokenize tokens",
-        "analyse extract fusion json postings recall_block redact sqlite top_k vector",
+        "json",
+        "analyse extract fusion postings recall_block redact sqlite top_k vector",
         "bm25 embed outline",
         "index",
         "memory",
