@@ -159,11 +159,9 @@ def test_a_path_that_is_no_directory_is_refused_and_makes_none(
         (lambda path: Session(path, "s"), TypeError, 'Session.open("agent-data", "chat-1", ...)'),
         (lambda path: AsyncSession(path, "s"), TypeError, 'AsyncSession.open("agent-data", "chat-1", ...)'),
         (lambda path: MemoryStore(path), TypeError, 'MemoryStore.open("agent-data", ...)'),
-        (
-            lambda path: AsyncSession.open(path, "s").append({}),
-            AttributeError,
-            "await AsyncSession.open(...)",
-        ),
+        (lambda path: AsyncSession.open(path, "s").append({}), AttributeError, "before 'append' is used"),
+        (lambda path: AsyncSession.open(path, "s").append({}), ConfigError, "await AsyncSession.open(...)"),
+        (lambda path: AsyncSession.open(path, "s").__enter__(), ConfigError, "or async with AsyncSession"),
         (lambda _: Session.open(None, "s"), ConfigError, "needs a path"),
         (
             lambda _: Session.open(SimpleMemoryStore(), "s"),

@@ -147,14 +147,6 @@ class SiltstoneSession:
             prepared = await called(self.session, self.session.prepare, recall=False)
             self._charge(record for outcome in prepared.outcomes for record in outcome.usage)
 
-    async def before_model_call(self, data: CallModelData[Any]) -> ModelInputData:
-        """The input to send instead of the Runner's, for ``RunConfig.call_model_input_filter``.
-
-        Raises:
-            ConfigError: the run has another session, or none.
-        """
-        return await self._prepared(data.model_data.input, data.model_data, data.agent.model)
-
     async def _prepared(self, items: Sequence[Item], request: ModelInputData, model: Any) -> ModelInputData:
         """*request* to *model*, made from the Runner's *items*, with the view of the whole conversation."""
         if not self._is_in_use:

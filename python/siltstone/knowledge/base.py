@@ -30,7 +30,6 @@ IMPORTANCE: Final[dict[str, float]] = {
 
 STANDING: Final = "standing"  #: the tag of a fact that is a wish which holds until it is taken back
 KINDS: Final[frozenset[str]] = frozenset({*FACT_TYPES, *IMPORTANCE})
-MAX_CONTENT_BYTES: Final = 50_000
 
 
 # The tables of words and patterns, which are in files.

@@ -14,7 +14,7 @@ from typing import Any, Concatenate, Final, Generic, NoReturn, ParamSpec, Self, 
 
 from siltstone.compaction.base import Compactor
 from siltstone.engine import AsyncAfterCompact, AsyncBeforeCompact, Outcome
-from siltstone.errors import SessionBusyError
+from siltstone.errors import ConfigError, SessionBusyError
 from siltstone.knowledge import Learned
 from siltstone.llm import AsyncModels, Steps, advanced, run_async
 from siltstone.session.background import Job
@@ -303,6 +303,10 @@ def _whole(step: Callable[[], T]) -> T:
         raise RuntimeError("a step raised StopIteration") from error
 
 
+class _NotAwaitedError(ConfigError, AttributeError):
+    pass
+
+
 class Opening(Generic[S]):
     """A session that is about to be opened: await it, or enter it as a context manager."""
 
@@ -314,12 +318,15 @@ class Opening(Generic[S]):
         return self._open().__await__()
 
     def __getattr__(self, name: str) -> NoReturn:
-        raise AttributeError(
+        raise _NotAwaitedError(
             f"AsyncSession.open(...) must be awaited before {name!r} is used: "
-            "session = await AsyncSession.open(...), or async with AsyncSession.open(...) as session",
-            name=name,
-            obj=self,
+            "session = await AsyncSession.open(...), or async with AsyncSession.open(...) as session"
         )
+
+    def __enter__(self, *_: object) -> NoReturn:
+        self.__getattr__("with")
+
+    __exit__ = __enter__
 
     async def __aenter__(self) -> S:
         self._opened = await self._open()

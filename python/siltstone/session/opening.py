@@ -626,11 +626,7 @@ def check_window(context_window: int | None, reserved_tokens: int = 0) -> None:
     if context_window is None:
         return
     if type(context_window) is int and 0 < context_window <= reserved_tokens:
-        raise ConfigError(
-            f"reserved_tokens must be < the window of {context_window}, got {reserved_tokens}",
-            "reserved_tokens",
-            reserved_tokens,
-        )
+        refuse("reserved_tokens", f"< the window of {context_window}", reserved_tokens)
     if type(context_window) is not int or context_window <= 0:
         refuse("context_window", "an integer > 0", context_window)
 
