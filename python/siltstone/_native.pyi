@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, Literal, TypeAlias, final
 
 from siltstone._native_indexes import Bm25Index, DocumentedBm25, HashedTfIndex, Hnsw
-from siltstone._native_recall import BlockOptions, BlockWriter, RecallConditions, RecallContext, Recalled
+from siltstone._native_recall import BlockWriter, RecallContext, Recalled
 from siltstone._native_rows import Compaction, Derived, LogRow, LogState, SessionRow
-from siltstone._native_search import AnswerLimit, Asked, Found, SearchOptions, answer
+from siltstone._native_search import Asked, Found, SearchOptions, answer
 from siltstone._native_store import (
     Finding,
     Forgotten,
@@ -27,9 +27,7 @@ from siltstone.memory.convert import NewEntry
 from siltstone.messages import MaterialItem
 
 __all__ = [
-    "AnswerLimit",
     "Asked",
-    "BlockOptions",
     "BlockWriter",
     "Bm25Index",
     "Compaction",
@@ -46,7 +44,6 @@ __all__ = [
     "Loose",
     "Outline",
     "Page",
-    "RecallConditions",
     "RecallContext",
     "Recalled",
     "Redactor",

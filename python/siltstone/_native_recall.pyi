@@ -10,9 +10,9 @@ from siltstone._native import Unread
 from siltstone._native_search import SearchOptions
 from siltstone._native_store import Store
 from siltstone.memory.entry import Ranker
-from siltstone.tokens import TextMeasure
+from siltstone.recall.base import BlockOptions, RecallConditions
 
-__all__ = ["BlockOptions", "BlockWriter", "RecallConditions", "RecallContext", "Recalled"]
+__all__ = ["BlockWriter", "RecallContext", "Recalled"]
 
 _Detail: TypeAlias = tuple[str, float, str, int, int]  # content, score, role, created_at (ms), entry_id
 
@@ -21,54 +21,6 @@ class RecallContext:
     """What the context of a session does not show: messages that left it, and messages shown in part."""
 
     def __new__(cls, left: Sequence[tuple[int, int]], cut: Sequence[int]) -> RecallContext: ...
-
-@final
-class RecallConditions:
-    """The conditions on the entries that a session recalls.
-
-    Args:
-        scores: The least score of the best hit; the share of it that the other hits need; and the share of
-            the best hit's score that each step away from it costs.
-        distance: How many entries before and after the best hit come with it.
-        context: The messages that have left the context.
-        end: The end of the log.
-        is_across: Whether all sessions of its namespace are searched.
-    """
-
-    def __new__(
-        cls,
-        scores: tuple[float, float, float],
-        distance: int,
-        context: RecallContext,
-        end: int,
-        is_across: bool,
-    ) -> RecallConditions: ...
-
-@final
-class BlockOptions:
-    """The limits of a block, and how it is written.
-
-    Args:
-        cap: The most tokens of the block.
-        known: The most of these tokens for facts; details have the rest.
-        count: Counts the tokens of a text.
-        measure: The rule that *count* implements, if the core knows it.
-        excerpt: Called with query, text and a number of tokens; returns the best part of the text. With it,
-            no detail takes more than half of the tokens that are left.
-        is_framed: Whether a sentence stands before the block.
-        cut: Whether a detail that is larger than the budget of details is cut.
-    """
-
-    def __new__(
-        cls,
-        cap: int,
-        known: int,
-        count: Callable[[str], int],
-        measure: TextMeasure | None,
-        excerpt: Callable[[str, str, int], str] | None,
-        is_framed: bool,
-        cut: bool,
-    ) -> BlockOptions: ...
 
 @final
 class Recalled:

@@ -3,12 +3,11 @@
 The other names of the compiled module are in ``_native.pyi``, which exports these as well.
 """
 
-from collections.abc import Callable
 from typing import Any, Final, TypeAlias, final
 
 from siltstone._native_store import Store
 from siltstone.memory.entry import Decay, Fusion, Ranker, SearchIndex
-from siltstone.tokens import TextMeasure
+from siltstone.tools.base import AnswerLimit
 
 # content, score, messages, entry_id, role, created_at (ms), explain, session_id where several were searched,
 # and where it was said more than once: how often, the first and the last time (ms)
@@ -102,12 +101,6 @@ class Found:
     ranker: Final[Ranker]
     lacking: Final[int]
     asked: Final[Asked]
-
-@final
-class AnswerLimit:
-    """The most tokens of an answer of ``memory_search``, their rule, and what writes a time (ms)."""
-
-    def __new__(cls, tokens: int, measure: TextMeasure, when: Callable[[int], str]) -> AnswerLimit: ...
 
 def answer(
     store: Store, session: str, query: str, base: SearchOptions, limit: int, now: int, most: AnswerLimit

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from datetime import datetime
 from typing import Any, Literal, NamedTuple
 
 from siltstone import checks
+from siltstone._native import RecallContext
 from siltstone.errors import ConfigError
 from siltstone.memory.entry import RECALL_MIN_SCORE
+from siltstone.tokens import TextMeasure
 
 MAX_EVICTION_DAYS = 3_650_000  #: ten thousand years
 
@@ -198,6 +200,48 @@ class FactLine(NamedTuple):
     type: str
     content: str
     score: float = 1.0
+
+
+class BlockOptions(NamedTuple):
+    """The limits of a block, and how it is written.
+
+    Attributes:
+        cap: The most tokens of the block.
+        known: The most of these tokens for facts; details have the rest.
+        count: Counts the tokens of a text.
+        measure: The rule that *count* implements, if the core knows it.
+        excerpt: Called with query, text and a number of tokens; returns the best part of the text. With it,
+            no detail takes more than half of the tokens that are left.
+        is_framed: Whether a sentence stands before the block.
+        cut: Whether a detail that is larger than the budget of details is cut.
+    """
+
+    cap: int
+    known: int
+    count: Callable[[str], int]
+    measure: TextMeasure | None
+    excerpt: Callable[[str, str, int], str] | None
+    is_framed: bool
+    cut: bool
+
+
+class RecallConditions(NamedTuple):
+    """The conditions on the entries that a session recalls.
+
+    Attributes:
+        scores: The least score of the best hit; the share of it that the other hits need; and the share of
+            the best hit's score that each step away from it costs.
+        distance: How many entries before and after the best hit come with it.
+        context: The messages that have left the context.
+        end: The end of the log.
+        is_across: Whether all sessions of its namespace are searched.
+    """
+
+    scores: tuple[float, float, float]
+    distance: int
+    context: RecallContext
+    end: int
+    is_across: bool
 
 
 @dataclass(frozen=True, slots=True)

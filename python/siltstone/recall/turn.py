@@ -14,9 +14,7 @@ from math import ceil
 from typing import Final, Literal, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 from siltstone._native import (
-    BlockOptions as BlockOptions,
     BlockWriter as BlockWriter,
-    RecallConditions as RecallConditions,
     RecallContext as RecallContext,
     Recalled as Recalled,
     words,
@@ -33,7 +31,14 @@ from siltstone.messages.own_messages import (
     standing_frame,
 )
 from siltstone.messages.text import without_control, without_prefixes
-from siltstone.recall.base import Detail, FactLine, RecallBlock, RecallConfig
+from siltstone.recall.base import (
+    BlockOptions as BlockOptions,
+    Detail,
+    FactLine,
+    RecallBlock,
+    RecallConditions as RecallConditions,
+    RecallConfig,
+)
 from siltstone.tokens import TextMeasure
 
 # Makes the query of a recall from the newest requests.

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Literal, Self, TypeAlias, TypeVar, Unpack
 
 from siltstone import _native
-from siltstone._native import AnswerLimit, BlockOptions, BlockWriter, RecallConditions, Recalled
+from siltstone._native import BlockWriter, Recalled
 from siltstone.errors import ConfigError, StoreConflictError, StoreOpenError
 from siltstone.hooks import is_watched, notify, watch_operation
 from siltstone.memory import convert
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from siltstone.events import StoreHook
     from siltstone.memory.hits import Reranker
     from siltstone.memory.vectors import Vectors
+    from siltstone.recall.base import BlockOptions, RecallConditions
+    from siltstone.tools.base import AnswerLimit
 
 
 _Found = TypeVar("_Found", _native.Found, Recalled)

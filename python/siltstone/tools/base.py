@@ -7,16 +7,24 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
-from siltstone._native import AnswerLimit as AnswerLimit, best_window
+from siltstone._native import best_window
 from siltstone.errors import ConfigError, InvalidArgumentsError, ToolError, ToolNotFoundError, refuse
-from siltstone.tokens import estimate_tokens
+from siltstone.tokens import TextMeasure, estimate_tokens
 
 Format: TypeAlias = Literal["openai", "openai.responses", "anthropic", "mcp"]
 
 MAX_DIGITS = 1_000  #: of a number in the arguments; Python itself refuses to read 4,301 digits
 LONGEST_SHOWN = 80  #: characters of a value that an error repeats
+
+
+class AnswerLimit(NamedTuple):
+    """The most tokens of an answer of ``memory_search``, their rule, and what writes a time (ms)."""
+
+    tokens: int
+    measure: TextMeasure
+    when: Callable[[int], str]
 
 
 @cache

@@ -57,12 +57,12 @@ pub(crate) struct Recalled {
 }
 
 /// The limits and the form of a block.
-#[pyclass(frozen, module = "siltstone._native")]
+#[derive(FromPyObject)]
 pub(crate) struct BlockOptions {
     cap: i64,
     known: i64,
     count: Py<PyAny>,
-    measure: Option<SizeRule>,
+    measure: Option<MeasureIn>,
     /// A function of the query, a text and a number of tokens. It returns the part of the text that fits the query
     /// best.
     excerpt: Option<Py<PyAny>>,
@@ -70,32 +70,8 @@ pub(crate) struct BlockOptions {
     cut: bool,
 }
 
-#[pymethods]
-impl BlockOptions {
-    #[new]
-    fn new(
-        cap: i64,
-        known: i64,
-        count: Py<PyAny>,
-        measure: Option<MeasureIn>,
-        excerpt: Option<Py<PyAny>>,
-        is_framed: bool,
-        cut: bool,
-    ) -> PyResult<Self> {
-        Ok(Self {
-            cap,
-            known,
-            count,
-            measure: measure.map(size_rule).transpose()?,
-            excerpt,
-            is_framed,
-            cut,
-        })
-    }
-}
-
 /// The conditions on the entries of a recall.
-#[pyclass(frozen, module = "siltstone._native")]
+#[derive(FromPyObject)]
 pub(crate) struct RecallConditions {
     /// The least score of the best hit, the share of it that other hits need, and the share that each step away costs.
     scores: (f64, f64, f64),
@@ -104,26 +80,6 @@ pub(crate) struct RecallConditions {
     end: i64,
     /// Whether all sessions of the namespace are searched.
     is_across: bool,
-}
-
-#[pymethods]
-impl RecallConditions {
-    #[new]
-    fn new(
-        scores: (f64, f64, f64),
-        distance: i64,
-        context: Py<RecallContext>,
-        end: i64,
-        is_across: bool,
-    ) -> Self {
-        Self {
-            scores,
-            distance,
-            context,
-            end,
-            is_across,
-        }
-    }
 }
 
 /// Writes blocks. Its Python functions make a text harmless, turn a role into a word, and give the sentence before a
@@ -156,7 +112,7 @@ impl BlockWriter {
         query: Text,
         facts: Vec<Text>,
         details: Vec<DetailIn>,
-        options: PyRef<'_, BlockOptions>,
+        options: BlockOptions,
     ) -> PyResult<(String, i64, usize, usize, String)> {
         let details = details.into_iter().map(|detail| {
             let (text, score, role, created_at, id) = detail;
@@ -191,11 +147,11 @@ impl BlockWriter {
         store: PyRef<'_, Store>,
         session: Text,
         query: Text,
-        conditions: PyRef<'_, RecallConditions>,
+        conditions: RecallConditions,
         search: PyRef<'_, SearchOptions>,
         vector: Option<VectorIn>,
         facts: Vec<Text>,
-        options: PyRef<'_, BlockOptions>,
+        options: BlockOptions,
     ) -> PyResult<(Option<Recalled>, Vec<Unread>)> {
         let ((least, share, step), is_across) = (conditions.scores, conditions.is_across);
         let recall = RecallOptions {
@@ -263,6 +219,7 @@ impl BlockWriter {
                 py,
                 writer: self,
                 options,
+                measure: options.measure.clone().map(size_rule).transpose()?,
                 query,
             };
             write(&facts, details, budget, &mut hand)
@@ -304,6 +261,7 @@ struct PythonHand<'a, 'py> {
     py: Python<'py>,
     writer: &'a BlockWriter,
     options: &'a BlockOptions,
+    measure: Option<SizeRule>,
     query: &'a str,
 }
 
@@ -317,7 +275,7 @@ impl Hand for PythonHand<'_, '_> {
     type Error = PyErr;
 
     fn count(&mut self, text: &str) -> PyResult<i64> {
-        match self.options.measure {
+        match self.measure {
             Some(measure) => Ok(measure.count(text)),
             None => self.options.count.bind(self.py).call1((text,))?.extract(),
         }

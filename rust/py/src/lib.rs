@@ -36,9 +36,7 @@ mod _native {
     use super::{Bound, PyModule, PyModuleMethods, PyResult};
 
     #[pymodule_export]
-    use crate::block_writer::{
-        BlockOptions, BlockWriter, RecallConditions, RecallContext, Recalled,
-    };
+    use crate::block_writer::{BlockWriter, RecallContext, Recalled};
     #[pymodule_export]
     use crate::bm25::{Bm25Index, DocumentedBm25};
     #[pymodule_export]
@@ -68,7 +66,7 @@ mod _native {
     use crate::rows::{Compaction, Derived, LogRow, LogState, SessionRow};
     #[pymodule_export]
     use crate::search::{
-        AnswerLimit, Found, SearchOptions, Unread, answer, facts_revision, search_across, take_said,
+        Found, SearchOptions, Unread, answer, facts_revision, search_across, take_said,
     };
     #[pymodule_export]
     use crate::store::Store;

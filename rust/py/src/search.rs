@@ -11,7 +11,6 @@ use siltstone_core::memory::{
     self, Across, ExplainedNeighbor, ExplainedTerm, Explanation, Filter, FusedBy, FusedExplanation,
     LexicalExplanation, NewEntry, QueryVector, SearchIndex, as_json,
 };
-use siltstone_core::recall_block::SizeRule;
 use siltstone_core::{Error, ErrorKind, Result as CoreResult};
 
 use crate::block_writer::{MeasureIn, size_rule};
@@ -400,24 +399,11 @@ pub(crate) fn take_said(
 // Answers of the tool `memory_search`: a search whose hits become JSON text without a Python object for each.
 
 /// The most tokens of an answer, the rule that counts them, and the function that writes a time.
-#[pyclass(frozen, module = "siltstone._native")]
+#[derive(FromPyObject)]
 pub(crate) struct AnswerLimit {
     tokens: i64,
-    measure: SizeRule,
+    measure: MeasureIn,
     when: Py<PyAny>,
-}
-
-#[pymethods]
-impl AnswerLimit {
-    #[new]
-    fn new(tokens: i64, measure: MeasureIn, when: Py<PyAny>) -> PyResult<Self> {
-        let measure = size_rule(measure)?;
-        Ok(Self {
-            tokens,
-            measure,
-            when,
-        })
-    }
 }
 
 /// The answer, or where that is too long the hits; the number of damaged entries; the revision of the facts.
@@ -433,7 +419,7 @@ pub(crate) fn answer(
     base: PyRef<'_, SearchOptions>,
     limit: i64,
     now: i64,
-    most: PyRef<'_, AnswerLimit>,
+    most: AnswerLimit,
 ) -> PyResult<AnswerOut> {
     let options = memory::SearchOptions {
         limit,
@@ -443,7 +429,7 @@ pub(crate) fn answer(
         filter: Filter::default(),
         ..base.inner.clone()
     };
-    let (tokens, measure) = (most.tokens, most.measure);
+    let (tokens, measure) = (most.tokens, size_rule(most.measure)?);
     let answer = store.run_of(py, &session, |store, session| {
         store.answer(session, &query, &options)
     })?;

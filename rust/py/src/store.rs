@@ -137,10 +137,10 @@ impl Store {
         title: Text,
         recalls: Vec<In<Recall>>,
     ) -> PyResult<Option<VersionRow>> {
-        let (write, messages, recalls) = (write_in(write), values(rows), values(recalls));
+        let (messages, recalls) = (values(rows), values(recalls));
         let append = append_of(&messages, &clock, &title, &recalls);
         self.write(py, &session, |store, session| {
-            store.append(session, write, append)
+            store.append(session, write_in(write), append)
         })
     }
 
@@ -252,9 +252,8 @@ impl Store {
             row: &row.0,
             entries: &entries,
         };
-        let write = write_in(write);
         let done = self.run_of(py, &session, |store, session| {
-            store.rewrite(session, write, rewrite, &clock)
+            store.rewrite(session, write_in(write), rewrite, &clock)
         })?;
         Ok(committed_out(done))
     }
@@ -266,9 +265,8 @@ impl Store {
         write: WriteIn,
         clock: Text,
     ) -> PyResult<(Option<i64>, i64, Option<VersionRow>)> {
-        let write = write_in(write);
         let undone = self.run_of(py, &session, |store, session| {
-            store.undo_compaction(session, write, &clock)
+            store.undo_compaction(session, write_in(write), &clock)
         })?;
         Ok((undone.head, undone.entries, undone.version.map(version_out)))
     }
@@ -280,9 +278,8 @@ impl Store {
         write: WriteIn,
         clock: Text,
     ) -> PyResult<Option<VersionRow>> {
-        let write = write_in(write);
         self.write(py, &session, |store, session| {
-            store.save_clock(session, write, &clock)
+            store.save_clock(session, write_in(write), &clock)
         })
     }
 
@@ -293,9 +290,8 @@ impl Store {
         write: WriteIn,
         settings: Text,
     ) -> PyResult<Option<VersionRow>> {
-        let write = write_in(write);
         self.write(py, &session, |store, session| {
-            store.save_settings(session, write, &settings)
+            store.save_settings(session, write_in(write), &settings)
         })
     }
 
@@ -307,9 +303,8 @@ impl Store {
         derived_id: i64,
         raw: Text,
     ) -> PyResult<Option<VersionRow>> {
-        let write = write_in(write);
         self.write(py, &session, |store, session| {
-            store.renew(session, write, derived_id, &raw)
+            store.renew(session, write_in(write), derived_id, &raw)
         })
     }
 
