@@ -337,7 +337,8 @@ def _tell_taken(taken: Taken, told: Told, store: stores.Place, *, as_json: bool,
         f"{taken.unchanged:,} files are unchanged"
     )
     if taken.taken_back:
-        stores.line(f"{taken.taken_back:,} messages were taken back: their branches were left since")
+        tense = "would be" if dry_run else "were"
+        stores.line(f"{taken.taken_back:,} messages {tense} taken back: their branches were left since")
     for name, other in taken.beside.items():
         stores.line(
             f"session {name!r} begins otherwise than the store has it: it is session {other!r}", "yellow"
