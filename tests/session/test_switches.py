@@ -160,7 +160,6 @@ def test_a_path_that_is_no_directory_is_refused_and_makes_none(
         (lambda path: AsyncSession(path, "s"), TypeError, 'AsyncSession.open("agent-data", "chat-1", ...)'),
         (lambda path: MemoryStore(path), TypeError, 'MemoryStore.open("agent-data", ...)'),
         (lambda path: AsyncSession.open(path, "s").append({}), AttributeError, "before 'append' is used"),
-        (lambda path: AsyncSession.open(path, "s").append({}), ConfigError, "await AsyncSession.open(...)"),
         (lambda path: AsyncSession.open(path, "s").__enter__(), ConfigError, "or async with AsyncSession"),
         (lambda _: Session.open(None, "s"), ConfigError, "needs a path"),
         (
@@ -176,6 +175,8 @@ def test_a_path_that_is_no_directory_is_refused_and_makes_none(
         (lambda path: opened(path).save({"a": 1}), ConfigError, "text must be a sentence such as"),
         (lambda path: opened(path).save("x", importance="high"), ConfigError, "a number in 0..1"),
         (lambda path: opened(path).search("x", limit="5"), InvalidEntryError, "an integer >= 0, got '5'"),
+        (lambda _: SimpleMemoryStore().delete_session(5), ConfigError, "session_id must be a text, such as"),
+        (lambda _: SimpleMemoryStore().index("s", ["x"]), InvalidEntryError, "must be a siltstone.Entry"),
         (lambda path: opened(path).search(5), InvalidEntryError, "a query must be a text, got 5"),
         (lambda path: opened(path).search("x", since="May"), InvalidEntryError, "a datetime, or seconds"),
         (lambda path: opened(path).facts(5), ConfigError, "query must be a text or None, got 5"),

@@ -81,6 +81,8 @@ class Limits:
                 limit=self.batch,
             )
         for place, entry in enumerate(entries):
+            if not hasattr(entry, "content"):
+                raise InvalidEntryError(f"entries[{place}] must be a siltstone.Entry, got {entry!r}")
             for field, text in (
                 ("content", entry.content),
                 ("role", entry.role),

@@ -238,6 +238,8 @@ class DatabaseStore(Store):
         return self._native.session_with_settings(has, lacks)
 
     def delete_session(self, session_id: str) -> int:
+        if not isinstance(session_id, str):
+            refuse("session_id", "a text, such as 'chat-1'", session_id)
         entries = self._native.delete_session(session_id)
         if self._directory is not None:
             from siltstone.stores.preset_files import after_delete
