@@ -87,7 +87,7 @@ async def judged(session: AsyncSession, store: Store, again: Callable[[], Any], 
 
 
 @pytest.mark.anyio
-@pytest.mark.parametrize("name", CALLS.keys() - {"resummarize", "recover"})
+@pytest.mark.parametrize("name", sorted(CALLS.keys() - {"resummarize", "recover"}))
 async def test_a_call_that_is_cancelled_at_any_await_can_be_made_again(store: Store, name: str) -> None:
     """Twice as well: in the clean-up of the first cancellation."""
     before, call = CALLS[name]
