@@ -18,6 +18,7 @@ from siltstone.documented import (
     hybrid_scores,
     least_matches,
     matching,
+    mmr,
     passes,
     tokens,
 )
@@ -127,3 +128,12 @@ def test_the_documented_filter_divides_by_the_sides_that_found_it() -> None:
     assert not passes(0.21, 0.7, by_vector=True, by_words=True)
     assert passes(0.49, 0.7, by_vector=True, by_words=False)
     assert not passes(0.0, 0.0, by_vector=False, by_words=False)
+
+
+def test_oc_63_mmr() -> None:
+    same = [[1.0, 1.0, 0.0], [1.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
+    assert mmr([0.9, 0.8, 0.5], same, 2, 0.5) == [0, 2]
+    assert mmr([0.9, 0.8, 0.5], same, 3, 1.0) == [0, 1, 2]
+    assert mmr([0.9, 0.8, 0.5], same, 2, 0.0) == [0, 2]
+    assert mmr([], [], 3, 0.5) == []
+    assert mmr([0.1], [[1.0]], 5, 0.5) == [0]

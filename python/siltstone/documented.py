@@ -255,3 +255,21 @@ def _splits(char: str) -> bool:
 
 def _is_cjk(char: str) -> bool:
     return "\u4e00" <= char <= "\u9fff" or "\u3400" <= char <= "\u4dbf" or "\u3000" <= char <= "\u303f"
+
+
+def mmr(
+    scores: Sequence[float], similarities: Sequence[Sequence[float]], count: int, weight: float
+) -> list[int]:
+    """The places of *count* items; the next one has the largest ``weight * score - (1 - weight) * nearest``.
+
+    *nearest* is the greatest similarity to those that were chosen. Ties go to the earlier place.
+    """
+    left = dict.fromkeys(range(len(scores)), 0.0)  # place: the greatest similarity to one that was chosen
+    chosen: list[int] = []
+    while left and len(chosen) < count:
+        worth = {place: weight * scores[place] - (1 - weight) * near for place, near in left.items()}
+        best = max(worth, key=lambda place: (worth[place], -place))
+        del left[best]
+        chosen.append(best)
+        left = {place: max(near, similarities[place][best]) for place, near in left.items()}
+    return chosen
