@@ -197,3 +197,14 @@ def test_small_groups_stay_only_beside_the_note():
     raws = [user("Hm."), *(message for n in range(30) for message in turn(n, 1))]
     for window in range(120, 200):
         squeezed(raws, window)
+
+
+def test_cuts_alone_are_a_fit_if_with_them_nothing_has_to_leave():
+    """The fit once wrote a note on no message, and ended in an IndexError."""
+    history = read_history([*exchange("a", filler(200)), *exchange("b", filler(262)), user(filler(12))])
+    trigger = Trigger("overflow", pins=frozenset({1}), keeps_substitutes=True)  # its result is not cut
+    for window in range(491, 588):
+        compaction = fit(history, window, BLOCKS, trigger=trigger)
+        assert compaction is not None
+        assert BLOCKS.count(compaction.messages) <= window
+        assert (compaction.discarded, compaction.summary, len(compaction.substitutes)) == ((), "", 1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 from operator import sub
@@ -17,7 +17,9 @@ from siltstone.compaction.without_model import mechanical_summary, roomiest_note
 from siltstone.errors import ContextOverflowError
 from siltstone.llm import Flow
 from siltstone.messages import Message
+from siltstone.messages.legality import sendable
 from siltstone.messages.message import RULE_ROLES, SAID
+from siltstone.messages.read import read_message
 from siltstone.tokens import TokenRule, message_bytes, request_bytes
 
 # The emergency fit: makes any history fit its window, without a model.
@@ -66,7 +68,7 @@ def fit(
     """
     of_fit = history, context_window - reserved_tokens, token_rule, summary_prefix, trigger, request_rule
     fit = _Fit(*of_fit, task=task)
-    if token_rule.tokens(sum(fit.units)) <= fit.window:
+    if fit.size <= fit.window:
         return None
     try:
         compaction = fit.cut() or fit.shortened(reserved_tokens, context_window)
@@ -92,7 +94,7 @@ def check_room(
     fit = _Fit(
         history, context_window - trigger.reserved_tokens, token_rule, SUMMARY_PREFIX, trigger, request_rule
     )
-    if token_rule.tokens(sum(fit.units)) > fit.window:
+    if fit.size > fit.window:
         fit.make_room(trigger.reserved_tokens, context_window)
 
 
@@ -125,8 +127,15 @@ class _Fit:
             and any(part.kind == "tool_result" for part in message.parts)
         ]
         self._request = read.outline.requests[-1] if read.outline.in_flight else None
+        # A session repairs its requests, a plain list is sent as it is. Of a sound list each part is sound.
+        self._is_sound = self._trigger.originals is None or sendable(history) is None
         spans = read.outline.closed(sorted(rewrites.must_stay(read, self._trigger.pins, task=task)))
         self._fix(at for span in spans for at in range(*span))
+
+    @property
+    def size(self) -> int:
+        """The tokens of the whole history, as it is sent."""
+        return self._rule.tokens(sum(self.units) + self._repair(range(len(self.history))))
 
     def cut(self) -> Compaction | None:
         """The history with its largest results cut; None if that is not enough.
@@ -137,7 +146,8 @@ class _Fit:
         if not substitutes:
             return None
         compaction = rewrites.clamped_alone(self.history, substitutes)
-        fits = self._rule.count(compaction.messages) <= self.window * (CUT_EIGHTHS + 1) // 8
+        added = self._rule.tokens(self._repair(range(len(self.history))))
+        fits = self._rule.count(compaction.messages) + added <= self.window * (CUT_EIGHTHS + 1) // 8
         return compaction if fits else None
 
     def shortened(self, reserved_tokens: int, context_window: int) -> Compaction:
@@ -148,6 +158,8 @@ class _Fit:
         """
         self.make_room(reserved_tokens, context_window)
         kept = self._fixed.union(*self._staying())
+        if len(kept) == len(self.history):  # the cuts alone were enough
+            return rewrites.clamped_alone(self.history, self._substitutes)
         selection = rewrites.parted(self.history, kept)
         summary = self._summary(selection, kept)
         return rewrites.rewrite(
@@ -182,16 +194,29 @@ class _Fit:
     def _fix(self, positions: Iterable[int]) -> None:
         """Takes the messages at *positions* as those that must stay."""
         self._fixed = set(positions)
-        self._least_summary = self._least_note(self._fixed)
+        self._least_added = self._least_note(self._fixed) + self._repair(self._fixed)
 
     @property
     def _least(self) -> int:
-        """Tokens of the messages that must stay, and of the shortest note on the others."""
-        return self._rule.tokens(self._fixed_units + self._least_summary)
+        """Tokens of the messages that must stay, as they are sent, and of the shortest note on the others."""
+        return self._rule.tokens(self._fixed_units + self._least_added)
 
     @property
     def _fixed_units(self) -> int:
         return sum(self.units[at] for at in self._fixed)
+
+    def _repair(self, kept: Collection[int]) -> int:
+        """Units of the results that a request of the messages at *kept* has for calls without a result."""
+        if self._is_sound:
+            return 0
+        shown = {at: each.message for at, each in self._substitutes.items()}
+        staying = [shown.get(at, self.history[at]) for at in sorted(kept)]
+        repaired = sendable(staying)
+        if repaired is None:
+            return 0
+        known = {id(message.raw): self._rule.units(message) for message in staying}
+        sent = (known.get(id(raw)) or self._rule.units(read_message(raw, 0)) for raw in repaired.messages)
+        return max(0, sum(sent) - sum(known.values()))
 
     def _least_note(self, kept: set[int]) -> int:
         """Units of the shortest note on all messages except *kept*. More ranges make it longer."""
@@ -236,8 +261,8 @@ class _Fit:
         if fields is None or held or request in outline.pending:
             return
         message = chat.read_substitute(self.history[request], fields, WORDS)
-        self._fix(self._fixed - group | {request})
         self._replace({request: Substitute(self.history[request], message)})
+        self._fix(self._fixed - group | {request})
 
     def _staying(self) -> list[list[int]]:
         """The groups that stay: the newest ones up to the aim; the very newest up to the window.
@@ -250,7 +275,7 @@ class _Fit:
         is_newest = True
         for positions in self._newest_first():
             units = sum(self.units[at] for at in positions)
-            holds = self._rule.tokens(used + units + self._least_summary) <= self.window
+            holds = self._rule.tokens(used + units + self._least_added) <= self.window
             if holds and (is_newest or self._rule.tokens(used + units) <= aim):
                 staying.append(positions)
                 used += units
@@ -258,8 +283,8 @@ class _Fit:
                 break  # it would fit by itself, so no older group may stay instead of it
             is_newest = False
         while staying:
-            note = self._least_note(self._fixed.union(*staying))
-            if self._rule.tokens(used + note) <= self.window:
+            kept = self._fixed.union(*staying)
+            if self._rule.tokens(used + self._least_note(kept) + self._repair(kept)) <= self.window:
                 break
             used -= sum(self.units[at] for at in staying.pop())
         return staying
@@ -267,7 +292,7 @@ class _Fit:
     def _summary(self, selection: rewrites.Selection, kept: set[int]) -> str:
         """The mechanical summary, with as much detail as its share and the window allow."""
         covers = rewrites.covered(selection.discarded)
-        staying = sum(self.units[at] for at in kept)
+        staying = sum(self.units[at] for at in kept) + self._repair(kept)
         share = self.window * SUMMARY_EIGHTHS // 8
 
         def fits(text: str) -> bool:

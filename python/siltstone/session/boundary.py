@@ -439,8 +439,7 @@ def forecast(core: SessionCore, policy: Compactor | None, asked: Trigger | None 
 def check_view(core: SessionCore, state: SessionState, policy: Compactor) -> None:
     """Raises ContextOverflowError before any change, if not even the emergency fit could help."""
     tokens, (window, beside) = state.view.recounted(policy.token_rule).tokens, _room(core, state, policy)
-    beside += _repair(state)
-    if window is not None and tokens + beside > window:
+    if window is not None and max(tokens, _tokens(state, policy)) + beside > window:
         check_fit(core, policy, window, beside)
 
 
@@ -489,12 +488,7 @@ def _room(core: SessionCore, state: SessionState, policy: Compactor) -> tuple[in
     (window, beside), given = core.room, (core.told_window, core.reserved_tokens)
     if window is None or (window, beside) == given or _tokens(state, policy) + beside <= window:
         return window, beside
-    return (window, beside) if can_hold(core, policy, window, beside + _repair(state)) else given
-
-
-def _repair(state: SessionState) -> int:
-    """The tokens that the repair of the view adds."""
-    return max(0, state.view.sendable().tokens - state.view.tokens)
+    return (window, beside) if can_hold(core, policy, window, beside) else given
 
 
 def compaction(
@@ -618,10 +612,10 @@ def within_window(core: SessionCore, policy: Compactor, at: int) -> Steps[list[O
     for _ in range(RESCUES):
         state = core.follow()
         window, beside = _room(core, state, policy)
-        tokens, added = _tokens(state, policy), _repair(state)
+        tokens = _tokens(state, policy)
         if window is None or tokens + beside <= window:
             return outcomes
-        fit = rescue(tokens - added, policy, window, beside + added)
+        fit = rescue(tokens, policy, window, beside)
         if fit is None:
             return outcomes
         outcome = yield from compaction(core, *fit, at, is_emergency=True)
