@@ -44,10 +44,16 @@ and keeps its cause.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import builtins
+import re
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import wraps
+from inspect import isfunction, signature, unwrap
 from itertools import pairwise
-from typing import Any, ClassVar, NoReturn
+from typing import Any, ClassVar, NoReturn, TypeVar
+
+T = TypeVar("T")
 
 
 class SiltstoneError(Exception):
@@ -115,6 +121,51 @@ def refuse(field: str, bound: str, value: object) -> NoReturn:
         ConfigError: always.
     """
     raise ConfigError(f"{field} must be {bound}, got {value!r}", field=field, value=value)
+
+
+_KINDS = {  # a type, as an error names it
+    "str": "a text in quotes", "int": "an integer", "float": "a number", "bool": "True or False",
+    **dict.fromkeys(("Sequence", "Iterable", "Collection"), "a list"), "Mapping": "a dict", "None": "None",
+}  # fmt: skip
+
+
+def explains(made: type[T]) -> type[T]:
+    """Lets the methods of a class name an argument of a wrong type, after a call has failed of it."""
+    for name, method in list(vars(made).items()):
+        if isfunction(method) and (name == "__init__" or name[0] != "_"):
+            setattr(made, name, _explained(method))
+    return made
+
+
+def _explained(method: Callable[..., Any]) -> Callable[..., Any]:
+    @wraps(method)
+    def call(*given: Any, **named: Any) -> Any:
+        try:
+            return method(*given, **named)
+        except (TypeError, ValueError, AttributeError) as error:
+            known = {} if isinstance(error, SiltstoneError) else signature(method).parameters
+            at_place = [name for name, each in known.items() if each.kind is each.POSITIONAL_OR_KEYWORD]
+            said = {**dict(zip(at_place, given, strict=False)), **named}
+            for name in filter(said.__contains__, known):  # in their order
+                _check(method, name, str(known[name].annotation), said[name])
+            raise
+
+    return call
+
+
+def _check(method: Callable[..., Any], field: str, annotation: str, value: object) -> None:
+    """Refuses *value* if it is known to be of another type than the *annotation* of *field* in *method*."""
+    while annotation != (annotation := re.sub(r"\[[^\[\]]*\]", "", annotation)):
+        pass
+    named = vars(builtins) | unwrap(method).__globals__ | {"None": type(None)}
+    words = annotation.split(" | ")
+    kinds = [named.get(word) for word in words]
+    try:
+        fits = isinstance(value, tuple(kinds)) or (float in kinds and isinstance(value, int))
+    except TypeError:  # a name that stands for no class
+        return
+    if not fits or (isinstance(value, str | bytes) and not {type(value), object} & {*kinds}):
+        refuse(field, " or ".join(_KINDS.get(word, f"of the type {word}") for word in words), value)
 
 
 class ContextOverflowError(SiltstoneError, ValueError):

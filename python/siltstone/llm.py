@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any, Generic, Literal, TypeAlias, TypeVar
 
 from siltstone import hooks
-from siltstone.errors import ModelError, refuse
+from siltstone.errors import ModelError, explains, refuse
 from siltstone.hooks import started
 from siltstone.messages import MaterialItem, well_formed
 
@@ -55,6 +55,7 @@ def total_usage(records: Iterable[UsageRecord]) -> UsageRecord:
     )
 
 
+@explains
 @dataclass(frozen=True, slots=True)
 class CompletionRequest:
     """A request of a policy to a model.

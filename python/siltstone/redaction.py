@@ -16,7 +16,7 @@ from functools import cache
 from typing import Any, Final, Literal, TypeAlias
 
 from siltstone._native import Redactor as _Rules, redaction_rules
-from siltstone.errors import SecretRefusedError, refuse
+from siltstone.errors import SecretRefusedError, explains, refuse
 from siltstone.messages import RawMessage
 from siltstone.messages.message import as_fields
 
@@ -86,6 +86,7 @@ class SecretRule:
     action: Action = "redact"
 
 
+@explains
 @dataclass(frozen=True, slots=True)
 class RedactionConfig:
     """The secrets to look for, and their treatment.

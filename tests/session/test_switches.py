@@ -5,8 +5,11 @@ from __future__ import annotations
 import pickle
 from collections.abc import Callable
 from functools import partial
+from inspect import getmembers, isawaitable, isfunction, signature
+from itertools import product
 from pathlib import Path
-from typing import Any
+from pydoc import render_doc
+from typing import Any, Final
 
 import pytest
 
@@ -23,10 +26,14 @@ from siltstone import (
     ThresholdCompactor,
 )
 from siltstone.engine import Compacted, Skipped
-from siltstone.errors import InvalidEntryError, InvalidMessageError
+from siltstone.errors import InvalidEntryError, InvalidMessageError, SiltstoneError
 from siltstone.knowledge import KnowledgeConfig
+from siltstone.llm import CompletionRequest
+from siltstone.redaction import RedactionConfig
+from siltstone.session.opening import Options
 from siltstone.testing import ScriptedModel
 
+WRONG: Final = (5, "5", 2.5, {}, [], b"x", print)
 POLICY = ThresholdCompactor(CompactionConfig(auto_compact_threshold=600, max_summary_tokens=50))
 
 
@@ -175,7 +182,17 @@ def test_a_path_that_is_no_directory_is_refused_and_makes_none(
         (lambda path: opened(path).save({"a": 1}), ConfigError, "text must be a sentence such as"),
         (lambda path: opened(path).save("x", importance="high"), ConfigError, "a number in 0..1"),
         (lambda path: opened(path).search("x", limit="5"), InvalidEntryError, "an integer >= 0, got '5'"),
-        (lambda _: SimpleMemoryStore().delete_session(5), ConfigError, "session_id must be a text, such as"),
+        (lambda _: SimpleMemoryStore().delete_session(5), ConfigError, "id must be a text in quotes, got 5"),
+        (
+            lambda _: SimpleMemoryStore().entries("s", (1, 2), None, "0"),
+            ConfigError,
+            "offset must be an integer",
+        ),
+        (lambda path: opened(path).observe(5), ConfigError, "history must be a list, got 5"),
+        (lambda path: opened(path).save("x", tags=5), ConfigError, "tags must be a list, got 5"),
+        (lambda _: ThresholdCompactor(CompactionConfig), ConfigError, "settings of a ThresholdCompactor"),
+        (lambda _: RedactionConfig(strict="x"), ConfigError, "strict must be True or False, got 'x'"),
+        (lambda _: CompletionRequest([], 9, temperature="1"), ConfigError, "be a number or None, got '1'"),
         (lambda _: SimpleMemoryStore().index("s", ["x"]), InvalidEntryError, "must be a siltstone.Entry"),
         (lambda path: opened(path).search(5), InvalidEntryError, "a query must be a text, got 5"),
         (lambda path: opened(path).search("x", since="May"), InvalidEntryError, "a datetime, or seconds"),
@@ -193,6 +210,41 @@ def test_a_call_that_cannot_be_names_the_remedy(
     with pytest.raises(error) as caught:
         call(tmp_path)
     assert words in str(caught.value)
+
+
+@pytest.mark.parametrize("kind", [Session, AsyncSession, MemoryStore, SimpleMemoryStore])
+@pytest.mark.anyio
+async def test_no_method_answers_a_value_of_a_wrong_type_by_an_error_of_python(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: type[Any]
+) -> None:
+    monkeypatch.chdir(tmp_path)  # a text is the name of a file where a method takes one
+    thing: Any = MemoryStore.open("store") if kind is MemoryStore else SimpleMemoryStore()
+    if kind in (Session, AsyncSession):
+        thing = kind.open(None, "s", memory=thing)  # type: ignore[attr-defined]
+        thing = await thing if kind is AsyncSession else thing
+    chosen = {"query": "valve", "number": 1, "facts": [], "writes": [], "entries": [], "salt": b"s"}
+    refused = 0
+    for name, method in getmembers(kind, isfunction):
+        takes = [each for each in [*signature(method).parameters.values()][1:] if each.kind in (1, 3)]
+        needed = {each.name: chosen.get(each.name, "s") for each in takes if each.default is each.empty}
+        if name[0] == "_" or name in {"close", "answer"}:  # only a session calls answer
+            continue
+        for each, value in product(takes, WRONG):
+            try:
+                answer = getattr(thing, name)(**{**needed, each.name: value})
+                await answer if isawaitable(answer) else answer
+            except SiltstoneError:
+                refused += 1
+    assert refused > 90
+
+
+@pytest.mark.parametrize(("kind", "model"), [(Session, "Models"), (AsyncSession, "AsyncModels")])
+def test_help_of_open_shows_each_option_with_its_type_and_default(kind: type[Any], model: str) -> None:
+    shown = signature(kind.open).parameters
+    assert list(shown) == ["path", "session_id", *Options.__annotations__]
+    assert str(shown["model"]) == f"model: '{model} | None' = Ellipsis"
+    assert str(shown["reserved_tokens"]) == "reserved_tokens: 'int' = 0"
+    assert "**options" not in render_doc(kind.open)
 
 
 def opened(path: Path) -> Any:

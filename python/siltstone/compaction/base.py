@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Generic, Literal, Protocol, TypeAlias, TypeVar
 
-from siltstone.errors import ConfigError, SiltstoneError
+from siltstone.errors import ConfigError, SiltstoneError, refuse
 from siltstone.llm import Flow, ToolCall, UsageRecord
 from siltstone.messages import Excerpt, KeyedSystemMessage, Message, RequestRule, as_history, is_request
 from siltstone.messages.message import RawMessage
@@ -630,6 +630,8 @@ class Configured(Compactor, Generic[C]):
     """A policy with a configuration, which names its token rule."""
 
     def __init__(self, config: C) -> None:
+        if isinstance(config, type) or not hasattr(config, "estimator"):
+            refuse("config", f"the settings of a {type(self).__name__}", config)
         self.config = config
         self._token_rule = rule(config.estimator)
 

@@ -222,7 +222,7 @@ def checked_type(type: str) -> str:  # noqa: A002
     Raises:
         ConfigError: it is unknown; the message lists the known types.
     """
-    if type not in KINDS:
+    if not isinstance(type, str) or type not in KINDS:
         known = ", ".join(dict.fromkeys([*FACT_TYPES, *IMPORTANCE]))
         raise ConfigError(f"unknown type of fact {type!r}; known are {known}", field="type", value=type)
     return type

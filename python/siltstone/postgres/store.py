@@ -25,7 +25,7 @@ from typing import (
 
 from siltstone import _native, checks
 from siltstone.embedding.base import Embedder
-from siltstone.errors import EntryNotFoundError, StoreBusyError, StoreOpenError
+from siltstone.errors import EntryNotFoundError, StoreBusyError, StoreOpenError, explains
 from siltstone.memory import entry
 from siltstone.memory.base import SearchSettings, Store
 from siltstone.memory.convert import MAX_INTEGER
@@ -82,6 +82,7 @@ _write = _mirrored(lambda mirror, work, ids: mirror.run(work, fresh=False, ids=i
 _fresh_write = _mirrored(lambda mirror, work, _: mirror.run(work))  # its answer depends on the current rows
 
 
+@explains
 class PostgresStore(Store):
     """A store with its data in PostgreSQL. Searches run in this process, in indexes of the core.
 

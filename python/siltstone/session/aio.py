@@ -14,7 +14,7 @@ from typing import Any, Concatenate, Final, Generic, NoReturn, ParamSpec, Self, 
 
 from siltstone.compaction.base import Compactor
 from siltstone.engine import AsyncAfterCompact, AsyncBeforeCompact, Outcome
-from siltstone.errors import ConfigError, SessionBusyError
+from siltstone.errors import ConfigError, SessionBusyError, refuse
 from siltstone.knowledge import Learned
 from siltstone.llm import AsyncModels, Steps, advanced, run_async
 from siltstone.session.background import Job
@@ -22,7 +22,7 @@ from siltstone.session.boundary import Prepared
 from siltstone.session.calls import CLOSING_SECONDS, OWN_POLICY, BaseSession, OwnPolicy
 from siltstone.session.concurrency import Call, Claim
 from siltstone.session.learning import extraction
-from siltstone.session.opening import Opened, Options, Path, open_session
+from siltstone.session.opening import Opened, Options, Path, open_session, shows_options
 from siltstone.session.recovery import Answer, again, check_call, ended
 from siltstone.session.session import Session
 from siltstone.session.transfer import fitted, forked
@@ -80,6 +80,7 @@ class AsyncSession(BaseSession):
         self._turns: dict[asyncio.AbstractEventLoop, asyncio.Lock] = {}
 
     @classmethod
+    @shows_options
     def open(
         cls,
         path: Path | None,
@@ -170,7 +171,10 @@ class AsyncSession(BaseSession):
         messages, retries = prepared.messages, 0
         while True:
             try:
-                return Answer(await call(messages), "", retries, prepared)
+                answer = call(messages)
+                if not isinstance(answer, Awaitable):
+                    refuse("call", "an async function", call)
+                return Answer(await answer, "", retries, prepared)
             except Exception as error:
                 try:
                     prepared = await self.recover(error)

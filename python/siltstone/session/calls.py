@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NoReturn, Self, TypeAlias, Unpack
 
-from siltstone import checks
+from siltstone import checks, errors
 from siltstone.compaction.base import Compactor, Reason, Trigger, check_policy
 from siltstone.errors import ConfigError, SessionBusyError, StoreError, StoreUnavailableError, refuse
 from siltstone.llm import Steps, UsageRecord
@@ -543,6 +543,7 @@ def _is_as_before(state: SessionState, before: SessionState) -> bool:
     )
 
 
+@errors.explains
 class BaseSession:
     """One open conversation. Its subclasses ``Session`` and ``AsyncSession`` drive it."""
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import tzinfo
+from inspect import Parameter, signature
 from typing import (
     TYPE_CHECKING,
     Any,
@@ -271,6 +272,7 @@ def _read(settings: str) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
+CallT = TypeVar("CallT", bound=Callable[..., Any])
 ModelT = TypeVar("ModelT")
 BeforeT = TypeVar("BeforeT")
 AfterT = TypeVar("AfterT")
@@ -324,6 +326,31 @@ Path = str | os.PathLike[str]
 
 COMPACTION_TIMEOUT = 600.0  #: seconds that a call waits for a compaction of another thread
 
+DEFAULTS: Final = Options[Any, Any, Any](
+    context_window=None, agent_model=None, reserved_tokens=0, memory=True, index_tools=True, recall=False,
+    allow_forget=False, archive=None, hooks=(), on_before_compact=None, on_after_compact=None, check=False,
+    hook_timeout=HOOK_TIMEOUT, compaction_timeout=COMPACTION_TIMEOUT, cache_ttl=CACHE_TTL, warn_at=(),
+    answer_budget=None, time_zone=None, language=None, background=True, unrelated="first",
+)  # fmt: skip
+"""The defaults of options; an option that is not here means another thing if it is left out."""
+
+
+def shows_options(opening: CallT) -> CallT:
+    """Lets ``help()`` show the type and the default of each option, in place of ``**options``."""
+    plain = signature(opening)
+    *usual, options = plain.parameters.values()
+    kinds = options.annotation.strip("]").rpartition("[")[2].split(", ")  # of the model and the two hooks
+    shown = []
+    for name, kind in Options.__annotations__.items():
+        text = kind.__forward_arg__
+        for variable, meant in zip(("ModelT", "BeforeT", "AfterT"), kinds, strict=True):
+            text = text.replace(variable, meant)
+        shown.append(
+            Parameter(name, Parameter.KEYWORD_ONLY, default=DEFAULTS.get(name, ...), annotation=text)
+        )
+    vars(opening)["__signature__"] = plain.replace(parameters=[*usual, *shown])
+    return opening
+
 
 class Opened(NamedTuple):
     """An opened session: its core, and the checked options that its calls need."""
@@ -366,50 +393,43 @@ def open_session(
     if is_database(place):
         place = None  # there is no directory beside it
     preset, options = preset_options(options, place)
+    options = {**DEFAULTS, **options}
     if preset is not None and is_database(path) and isinstance(shared, bool):
         check_without_directory(preset)
-    memory = options.get("memory", True)
-    window: Any = options.get("context_window")  # a number, or None
-    reserved = options.get("reserved_tokens", 0)
+    memory, reserved = options["memory"], options["reserved_tokens"]
+    window: Any = options["context_window"]  # a number, or None
     check_window(window, reserved)
-    agent_model = options.get("agent_model")
+    agent_model = options["agent_model"]
     policy = options["policy"] if "policy" in options else _policy(window, agent_model)
     if policy is not None:
         check_policy(policy)
         policy.check_overhead(reserved, window)
     model = options["model"] if "model" in options else _model(policy)
     check_model(model, is_async=is_async)
-    timeout = options.get("compaction_timeout", COMPACTION_TIMEOUT)
-    cache_ttl = options.get("cache_ttl", CACHE_TTL)
+    timeout, cache_ttl = options["compaction_timeout"], options["cache_ttl"]
     for name, seconds in (("compaction_timeout", timeout), ("cache_ttl", cache_ttl)):
         if seconds is not None:
             checks.pause(name, seconds, "None or ")
-    warn_at = options.get("warn_at", ())
-    check_warn_at(warn_at)
-    archive = _archive(options.get("archive"))
-    recall = _recall(options.get("recall", False), options.get("memory", True))
-    budget = options.get("answer_budget")
+    check_warn_at(options["warn_at"])
+    archive = _archive(options["archive"])
+    recall = _recall(options["recall"], options["memory"])
+    budget = options["answer_budget"]
     if budget is not None:
         from siltstone.tools.base import check_budget
 
         check_budget(budget, "answer_budget")
-    time_zone = _time_zone(options.get("time_zone"))
+    time_zone = _time_zone(options["time_zone"])
     redactor = _redactor(options, recall)
     compaction_hooks = CompactionHooks(
-        options.get("on_before_compact"),
-        options.get("on_after_compact"),
-        options.get("hook_timeout", HOOK_TIMEOUT),
-        options.get("check", False),
+        options["on_before_compact"], options["on_after_compact"], options["hook_timeout"], options["check"]
     )
-    hooks = checked_hooks(options.get("hooks", ()))
+    hooks = checked_hooks(options["hooks"])
     knowledge, retention = _knowledge(options, recall), _retention(options, recall)
     if archive is not None and memory is False:
-        raise ConfigError("archive needs memory=True", field="archive", value=options.get("archive"))
-    allow_forget = options.get("allow_forget", False)
-    checks.boolean("allow_forget", allow_forget)
-    unrelated = options.get("unrelated", "first")
-    checks.one_of("unrelated", unrelated, UNRELATED)
-    language = options.get("language")
+        raise ConfigError("archive needs memory=True", field="archive", value=options["archive"])
+    checks.boolean("allow_forget", options["allow_forget"])
+    checks.one_of("unrelated", options["unrelated"], UNRELATED)
+    language = options["language"]
     if language is not None and not isinstance(memory, bool):
         raise ConfigError(
             "language is of a store: open the store with it, and the session with that store",
@@ -434,7 +454,7 @@ def open_session(
             namespace=options.get("namespace"),
             cross_session=None if recall is None else recall.cross_session,
             indexed=memory is not False,
-            index_tools=options.get("index_tools", True),
+            index_tools=options["index_tools"],
             token_rule=policy.token_rule if policy else rule_for(agent_model) if agent_model else None,
             hooks=hooks,
             compaction_hooks=compaction_hooks,
@@ -442,16 +462,16 @@ def open_session(
             reserved_tokens=reserved,
             retention=retention,
             cache_ttl=cache_ttl,
-            warn_at=warn_at,
+            warn_at=options["warn_at"],
             redactor=redactor,
             knowledge=knowledge,
             archive=archive,
-            background=options.get("background", True),
-            unrelated=unrelated,
+            background=options["background"],
+            unrelated=options["unrelated"],
         )
         if preset is not None:
             settle(core, preset, place)
-        core.use_model(options.get("agent_model"))
+        core.use_model(agent_model)
         if core.clock.limits:
             core.tell_limits(window)
         _begin(core)
@@ -460,7 +480,18 @@ def open_session(
             store.close()
         raise
     return Opened(
-        core, policy, model, owned, timeout, budget, recall, allow_forget, preset, time_zone, path, given
+        core,
+        policy,
+        model,
+        owned,
+        timeout,
+        budget,
+        recall,
+        options["allow_forget"],
+        preset,
+        time_zone,
+        path,
+        given,
     )
 
 
@@ -552,11 +583,11 @@ def _knowledge(options: Options[Any, Any, Any], recall: RecallConfig | None) -> 
         config = given
     elif given is True:
         config = KnowledgeConfig(
-            knowledge_extraction=getattr(options.get("recall"), "knowledge_extraction", True)
+            knowledge_extraction=getattr(options["recall"], "knowledge_extraction", True)
         )
     else:
         refuse("knowledge", "True, False or a KnowledgeConfig", given)
-    if options.get("memory", True) is False:
+    if options["memory"] is False:
         raise ConfigError(
             "knowledge needs memory: open the session with memory=True, or with knowledge=False",
             "knowledge",

@@ -12,7 +12,7 @@ from types import EllipsisType
 from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
 
 from siltstone.compaction.base import Checkpoint, Compactor, MemoryStatus
-from siltstone.errors import ConfigError, SessionBusyError
+from siltstone.errors import ConfigError, SessionBusyError, explains
 from siltstone.hooks import started
 from siltstone.llm import Models, Steps, run
 from siltstone.memory.database_log import RecallRecord
@@ -22,7 +22,7 @@ from siltstone.session.background import Job
 from siltstone.session.boundary import Prepared, forecast
 from siltstone.session.calls import CLOSING_SECONDS, OFFLOAD_TOKENS, OWN_POLICY, BaseSession, OwnPolicy
 from siltstone.session.concurrency import Call, Claim, Slot
-from siltstone.session.opening import Options, Path, open_session
+from siltstone.session.opening import Options, Path, open_session, shows_options
 
 if TYPE_CHECKING:
     from siltstone.engine import AfterCompact, BeforeCompact, Outcome, Plan
@@ -38,6 +38,7 @@ T = TypeVar("T")
 _log = logging.getLogger("siltstone")
 
 
+@explains
 class Session(BaseSession):
     """One conversation. Append each message, and call :meth:`prepare` before every model call.
 
@@ -45,6 +46,7 @@ class Session(BaseSession):
     """
 
     @classmethod
+    @shows_options
     def open(
         cls,
         path: Path | None,

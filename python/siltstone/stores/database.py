@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, NoReturn, Self, Unpack
 
 from siltstone import _native
-from siltstone.errors import EntryNotFoundError, refuse
+from siltstone.errors import EntryNotFoundError, explains, refuse
 from siltstone.hooks import watch_operation
 from siltstone.memory import convert
 from siltstone.memory.base import Store
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from siltstone.memory.vectors import Vectors
 
 
+@explains
 class DatabaseStore(Store):
     """Entries and logs in one database of the core."""
 
@@ -238,8 +239,6 @@ class DatabaseStore(Store):
         return self._native.session_with_settings(has, lacks)
 
     def delete_session(self, session_id: str) -> int:
-        if not isinstance(session_id, str):
-            refuse("session_id", "a text, such as 'chat-1'", session_id)
         entries = self._native.delete_session(session_id)
         if self._directory is not None:
             from siltstone.stores.preset_files import after_delete

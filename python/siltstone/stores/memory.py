@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal, Self, TypeAlias, TypeVar, Unpack
 
 from siltstone import _native
 from siltstone._native import BlockWriter, Recalled
-from siltstone.errors import ConfigError, StoreConflictError, StoreOpenError
+from siltstone.errors import ConfigError, StoreConflictError, StoreOpenError, explains
 from siltstone.hooks import is_watched, notify, watch_operation
 from siltstone.memory import convert
 from siltstone.memory.base import SearchSettings
@@ -35,6 +35,7 @@ _Find: TypeAlias = Callable[[str, str, _native.SearchOptions, tuple[int, bytes] 
 _BY_VECTORS = frozenset({"dense", "fused"})  #: rankers that need the query's vector
 
 
+@explains
 class MemoryStore(DatabaseStore):
     """A durable store in a directory: the logs of sessions, and their searchable entries.
 

@@ -9,7 +9,7 @@ from itertools import islice
 from typing import Any, NamedTuple, Self, Unpack
 
 from siltstone import _native
-from siltstone.errors import ConfigError, InvalidEntryError
+from siltstone.errors import ConfigError, InvalidEntryError, explains
 from siltstone.hooks import watch_operation
 from siltstone.memory import convert
 from siltstone.memory.entry import Ranker, SearchFilters, SearchHit, SearchOptions, SourceRange, StoredEntry
@@ -73,6 +73,7 @@ class Tags(NamedTuple):
             asked *= MORE
 
 
+@explains
 class SimpleMemoryStore(DatabaseStore):
     """A store in process memory with the documented simple search. Nothing is durable.
 

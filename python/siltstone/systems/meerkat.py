@@ -14,7 +14,7 @@ from siltstone.compaction import base
 from siltstone.compaction.prompts import PROMPT, SUMMARY_PREFIX, clip, framed
 from siltstone.compaction.rewrite import Selection, clamp, clamped_alone, covered, parted, rewrite, select
 from siltstone.compaction.without_model import mechanical_summary
-from siltstone.errors import ConfigError, ModelError
+from siltstone.errors import ConfigError, ModelError, explains
 from siltstone.llm import CompletionRequest, Flow, UsageRecord
 from siltstone.memory.opening import open_documented_store, open_store
 from siltstone.messages import Message, RequestRule, as_history, is_request, opens_turn
@@ -195,6 +195,7 @@ _OF_TOKENS = frozenset({"history_tokens", "fraction", "input_tokens", "forecast"
 SUSPECT_FROM = 1_000  # discarded tokens: a short summary of fewer is not suspect
 
 
+@explains
 class ThresholdCompactor(base.Configured[CompactionConfig]):
     """Replaces old turns by one summary when the history has reached a threshold.
 

@@ -13,7 +13,7 @@ from siltstone.compaction import base
 from siltstone.compaction.prompts import framed
 from siltstone.compaction.rewrite import covered, joined, kept_apart, layered
 from siltstone.compaction.summarise import Calls
-from siltstone.errors import ConfigError
+from siltstone.errors import ConfigError, explains
 from siltstone.llm import Flow
 from siltstone.messages import Message, summary_level
 from siltstone.systems.spacebot import config as configs, run as runs
@@ -252,6 +252,7 @@ WRITTEN_LATER: Final = (
 )
 
 
+@explains
 class TieredCompactor(base.Configured[configs.TieredConfig]):
     """Watches the share of the window that is in use, and acts in three tiers.
 
