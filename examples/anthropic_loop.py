@@ -41,7 +41,7 @@ def fake_api(request: httpx2.Request) -> httpx2.Response:
 def main() -> None:
     """Six notes through a small window, then a question about the first."""
     config = CompactionConfig(
-        auto_compact_threshold=600, recent_turn_budget=1, min_turns_between_compactions=1
+        auto_compact_threshold=1_200, recent_turn_budget=1, min_turns_between_compactions=1
     )
     policy = ThresholdCompactor(config)
     with (

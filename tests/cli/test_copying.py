@@ -58,6 +58,7 @@ def test_a_session_that_was_written_to_meanwhile_is_named(
 def test_what_cannot_be_copied_is_refused_in_one_line(source: Path, tmp_path: Path) -> None:
     assert "are the same store" in told("copy", source, source, code=2)
     assert "there is nothing at" in told("copy", tmp_path / "nowhere", tmp_path / "to", code=2)
+    assert "there is nothing at" in told("import", tmp_path / "nowhere", tmp_path / "to", code=2)
     with MemoryStore.open(tmp_path / "other") as store, Session.open(None, "chat", memory=store) as session:
         session.append({"role": "user", "content": "Somebody else."})
     assert "another one: it has another message 0" in told("copy", source, tmp_path / "other", code=2)

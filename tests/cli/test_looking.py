@@ -83,7 +83,8 @@ def test_what_is_in_context_is_found_and_marked_and_the_log_is_searched(tmp_path
     assert "behind the clock" in said
     (found,) = answer("log", tmp_path, "-s", "work", "--grep", "(?i)BEHIND")["messages"]
     assert (found["message"], found["lines"]) == (0, ["behind the clock."])
-    assert told("log", tmp_path, "-s", "work", "--grep", "no such").splitlines() == ["0 messages"]
+    none = told("log", tmp_path, "-s", "work", "--grep", "BEHIND").splitlines()
+    assert none == ["0 messages; (?i) at the beginning of --grep ignores case"]
 
 
 STEERING = "\x1b]52;c;cm0=\x07\x1b[2J\x9b31m\x7f\r\u202e\ud83d"  #: fills a clipboard, clears a screen, ...

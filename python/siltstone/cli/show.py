@@ -372,7 +372,8 @@ def log(
         stores.line(f"{each['message']}  {each['role']}, {each['said']}", "dim")
         for text in each["lines"]:
             stores.line(text)
-    stores.line(f"{len(found)} messages")
+    hint = "; (?i) at the beginning of --grep ignores case" if grep and not found else ""
+    stores.line(f"{len(found)} messages{hint}")
 
 
 def compactions(
@@ -562,7 +563,9 @@ def _text(row: LogRow) -> str:
 
 def heading(record: CompactionRecord) -> str:
     """A compaction or a branch in one line, without its summary."""
-    covers = ", ".join(f"{start}-{end - 1}" for start, end in record.covers)
+    covers = ", ".join(
+        f"{start}-{end - 1}" if end - start > 1 else f"{start}" for start, end in record.covers
+    )
     said = [
         f"compaction {record.id}, {stores.moment(record.created_at)}: {record.reason}",
         f"messages {covers or 'none'}",
@@ -603,7 +606,7 @@ def timeline(store: StorePath, session: SessionId = None, as_json: stores.AsJson
         stores.line(f"{'turn':>4}  {'messages':<13}  {'said':>9}  {'in context':>10}", "bold")
     waiting = list(marks)
     for turn in turns:
-        span = f"{turn.start}-{turn.end - 1}"
+        span = f"{turn.start}-{turn.end - 1}" if turn.end - turn.start > 1 else f"{turn.start}"
         said = f"{turn.turn:>4}  {span:<13}  {turn.tokens:>9,}  {turn.context:>10,}"
         stores.line(f"{said}  {_bar(turn.context, most)}".rstrip())
         while waiting and waiting[0].seq <= turn.end:

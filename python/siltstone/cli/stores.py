@@ -220,7 +220,8 @@ def refusals() -> Iterator[None]:
     try:
         yield
     except (SiltstoneError, OSError) as error:
-        refuse(str(error))
+        missing = error.filename if isinstance(error, FileNotFoundError) else None
+        refuse(f"there is nothing at {str(missing)!r}" if missing else str(error))
 
 
 def refuse(message: str) -> NoReturn:

@@ -181,7 +181,9 @@ class SessionMemory:
         ]
         for record in session.compactions():
             if record.summary:
-                places = ", ".join(f"m{start}-m{end - 1}" for start, end in record.covers)
+                places = ", ".join(
+                    f"m{start}-m{end - 1}" if end - start > 1 else f"m{start}" for start, end in record.covers
+                )
                 said.append(f"summary {record.id} of messages {places}")
         return "\n".join(said)
 
