@@ -362,3 +362,12 @@ async def test_calls_begin_in_their_order_after_one_has_waited() -> None:
         go.set()
         await asyncio.gather(busy, third, fourth)
         assert begun == ["second", "third", "fourth"]
+
+
+async def test_a_call_waits_until_those_before_it_on_the_loop_have_ended() -> None:
+    async with AsyncSession.open(None, "s", memory=SimpleMemoryStore()) as session:
+        async with session._turn:
+            later = asyncio.create_task(session.append(user("second")))
+            await asyncio.wait([later], timeout=0.2)
+            assert not later.done()
+        assert await later == range(1)

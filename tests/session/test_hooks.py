@@ -34,6 +34,7 @@ def test_what_was_injected_is_logged_stays_in_the_view_and_is_not_found(tmp_path
         assert outcome.injected == (NOTE,)
         assert outcome.messages == session.history()
         assert session.history()[-1] == session.log()[-1] == NOTE
+        assert session.history()[-1] is outcome.injected[0]  # it was not read back from the store
         assert outcome.tokens_after == session.prepare().tokens
         view = session.history()
     with opened(tmp_path) as session:

@@ -568,7 +568,6 @@ def attempted(
                 core,
                 result,
                 read=read,
-                redactions=state.version.redactions,
                 at=core.clock.boundary if at is None else at,
                 policy=policy,
                 trigger=trigger,

@@ -200,7 +200,6 @@ def commit(
     compaction: Compaction,
     *,
     read: views.View,
-    redactions: int,
     at: int,
     policy: Compactor,
     trigger: Trigger,
@@ -210,15 +209,13 @@ def commit(
 ) -> int:
     """Indexes the discarded messages and makes the rewritten view current, in one transaction.
 
-    Messages appended after the view *read* follow the summary verbatim. *redactions* is the session's count
-    of redactions when the view was read. Another count now means that the model has read a forgotten text, so
-    nothing is written. Messages that are *entering* are the last ones of *read*, and are appended in the same
-    transaction. *seconds* is the time that the compaction has taken so far. Gives the id of the compaction.
+    Messages appended after the view *read* follow the summary verbatim. If something was forgotten since, the
+    view was read anew, and nothing is written: the model may have read the text. Messages that are *entering*
+    are the last ones of *read*, and are appended in the same transaction. *seconds* is the time that the
+    compaction has taken so far. Gives the id of the compaction.
     """
 
     def step() -> tuple[int, int, int, CacheBroken | None]:
-        if core.followed().version.redactions != redactions:
-            raise stale(core)
         return _commit(core, compaction, read, at, policy, trigger, tokens, seconds, entering)
 
     compaction_id, indexed, discarded, lost = core.locked(lambda: retried(step))

@@ -218,7 +218,6 @@ def _attempt(
             core,
             result,
             read=read.view,
-            redactions=state.version.redactions,
             at=at,
             policy=policy,
             trigger=trigger,
