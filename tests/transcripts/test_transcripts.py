@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import random
+import subprocess
+import sys
 import zipfile
 from base64 import b64encode
 from pathlib import Path
@@ -17,8 +19,9 @@ from siltstone import MemoryStore, Session, transcripts
 from siltstone.cli.app import app
 from siltstone.errors import InvalidMessageError
 from siltstone.messages import validate_history
-from siltstone.session.transfer import kind_of
+from siltstone.session.transfer import kind_of, take_in
 from siltstone.transcripts import base
+from siltstone.transcripts.intake import Intake
 
 TIME = "2025-03-11T09:00:00+02:00"
 
@@ -432,6 +435,63 @@ def test_a_later_file_adds_what_is_new_and_its_line_is_followed(
             assert {each: [e.content for e in held.entries(each).entries] for each in ids} == expected
     assert sum(answer("import", file, store, "--undo")["undone"].values()) == sum(map(len, expected.values()))
     assert answer("sessions", store)["sessions"] == []
+
+
+MANY = [{"role": "user", "content": f"Number {number}"} for number in range(1200)]
+MEANWHILE = [  # a file, what it has when another import takes it meanwhile, what is new and known then
+    ("chat.jsonl", lines(*MANY), lines(*MANY), (0, 1200)),
+    ("chat.jsonl", lines(*MANY), lines(*MANY[:700]), (500, 700)),
+    ("chat.jsonl", lines(*MANY[:9]), lines(*MANY[1:9]), (9, 0)),
+    ("rollout.jsonl", lines(*CODEX, *codex(ITEMS[0], SHELL[2])), lines(*CODEX), (2, 3)),
+    ("s.jsonl", lines(*CLAUDE), lines(*CLAUDE[:4]), (8, 1)),
+]
+
+
+@pytest.mark.parametrize(("name", "content", "meanwhile", "counts"), MEANWHILE)
+def test_an_import_that_another_one_overtakes_begins_again_from_what_is_known(
+    tmp_path: Path, name: str, content: str, meanwhile: str, counts: tuple[int, int]
+) -> None:
+    file, store = tmp_path / name, tmp_path / "store"
+    with MemoryStore.open(store) as held:
+        late = Intake(held, options={}, session=None, by_project=False, writes=True)
+        file.write_text(meanwhile)
+        answer("import", file, store)
+        file.write_text(content)
+        taken = late.run(transcripts.Transcripts([file]))
+        assert (taken.new, taken.known, taken.refused) == (*counts, {})
+    assert answer("import", file, store)["unchanged"] == 1
+
+
+def test_two_processes_bring_each_message_once(tmp_path: Path) -> None:
+    file, store = tmp_path / "chat.jsonl", tmp_path / "store"
+    file.write_text(lines(*MANY))
+    command = [sys.executable, "-m", "siltstone", "import", str(file), str(store), "--json"]
+    running = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
+    told = [json.loads(each.communicate()[0]) for each in running]
+    assert [sum(each[key] for each in told) for key in ("new", "known", "unchanged")] in (
+        [1200, 1200, 0], [1200, 0, 1],
+    )  # fmt: skip
+    with MemoryStore.open(store) as held:
+        assert [each.messages for each in held.sessions().sessions] == [1200]
+
+
+def test_an_import_that_broke_off_is_repeated_or_taken_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file, store = tmp_path / "chat.jsonl", tmp_path / "store"
+
+    def broken(core: Any, said: Any, notes: str, end: int) -> None:
+        if end:
+            raise KeyboardInterrupt
+        take_in(core, said, notes, end)
+
+    file.write_text(lines(*MANY))
+    with monkeypatch.context() as patched:
+        patched.setattr("siltstone.transcripts.intake.take_in", broken)
+        answer("import", file, store, code=130)
+    assert answer("import", file, store, "--undo", "--dry-run")["undone"] == {"chat-1": 500}
+    told = answer("import", file, store)
+    assert (told["new"], told["known"]) == (700, 500)
 
 
 def test_rules_and_reasoning_are_found_and_what_cannot_be_read_is_counted(tmp_path: Path) -> None:

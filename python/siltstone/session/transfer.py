@@ -480,19 +480,23 @@ def _facts(store: Store, session_id: str) -> StoredFacts:
 IMPORT: Final = "import"  #: the reason of rows that an import wrote
 
 
-def take_in(core: SessionCore, said: Sequence[tuple[RawMessage, int]], notes: str) -> None:
+def take_in(core: SessionCore, said: Sequence[tuple[RawMessage, int]], notes: str, end: int) -> None:
     """Appends messages with their times (ms since 1970), and takes them out of the view in the same step.
 
     Each is found by a search from now on, whatever its role; so is reasoning.
-    *notes*, a JSON text, stay with the row that does so.
+    *notes*, a JSON text, stay with the row that does so. *end* is the end of the log that the caller knows.
 
     Raises:
+        StoreConflictError: the log has another end. Nothing was written.
         SecretRefusedError: a rule of the session refuses one of the messages.
     """
 
     def step() -> None:
         state = core.followed()
         rule, seq = state.view.rule, state.end
+        if seq != end:
+            said_so = f"session {core.session_id!r} has {seq:,} messages now, and had {end:,}; import again"
+            raise errors.StoreConflictError(said_so, session_id=core.session_id)
         read = [(read_message(raw, at), time) for at, (raw, time) in enumerate(said, seq)]
         items = [Item(message, rule.units(message), time) for message, time in read]
         before = content_of(state.head)

@@ -5,19 +5,22 @@ from __future__ import annotations
 import base64
 import json
 import os
+import time
 from array import array
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from itertools import chain, count
 from typing import Any, Final
 from zlib import crc32
 
-from siltstone.errors import ConfigError, SiltstoneError
+from siltstone.errors import ConfigError, SiltstoneError, StoreConflictError
 from siltstone.memory.base import Store, sessions_of
 from siltstone.memory.log import SessionLog
 from siltstone.messages import RawMessage
+from siltstone.session.concurrency import retried
 from siltstone.session.core import SessionCore
 from siltstone.session.opening import open_session, preset_of_store
 from siltstone.session.state import union
@@ -27,6 +30,7 @@ from siltstone.transcripts.files import Source, Told, without_secrets
 
 _MOST_OPEN: Final = 64  #: sessions that are written to at once
 _REMEDY: Final = "; import without another namespace adds what is new, and a new store takes all of it"
+_TRIES: Final = 50  #: of a file, while others write to its sessions
 _PAGE: Final = 500  #: messages of a write
 _CHARACTERS: Final = 4 << 20  #: of the messages of a write, about
 _UUID: Final = 32  #: characters from which on the id of a record is the same in every session
@@ -47,7 +51,7 @@ class Taken:
         taken_back: Messages that the store had, of branches that were left since.
     """
 
-    sessions: dict[str, int] = field(default_factory=dict)
+    sessions: Counter[str] = field(default_factory=Counter)
     known: int = 0
     unchanged: int = 0
     refused: dict[str, str] = field(default_factory=dict)
@@ -57,7 +61,7 @@ class Taken:
     @property
     def new(self) -> int:
         """The number of new messages."""
-        return sum(self.sessions.values())
+        return self.sessions.total()
 
 
 class _Known:
@@ -67,11 +71,12 @@ class _Known:
         self.keys, self.files = set[int](), dict[str, list[int]]()
         self.sessions = dict[str, list[str]]()  # with the files that imports brought
         self.counts = Counter[str]()  # the messages that imports brought
+        self.ends = Counter[str]()  # the messages that sessions ever had
         if store is None:
             return
         for info in sessions_of(store):
             log = store.open_log(info.session_id)
-            files = files_of(log)
+            files, self.ends[info.session_id] = files_of(log), info.messages
             if files or info.messages:
                 self.sessions[info.session_id] = list(files)
             self.files |= files
@@ -92,9 +97,17 @@ def files_of(log: SessionLog) -> dict[str, list[int]]:
     return found
 
 
-def _save(log: SessionLog, settings: dict[str, Any]) -> None:
-    write_id = int.from_bytes(os.urandom(8)) >> 1
-    log.save_settings(json.dumps(settings), expected=log.state().version, write_id=write_id)
+def _save(log: SessionLog, files: dict[str, list[int]], gone: Sequence[tuple[int, int]] = ()) -> None:
+    """Notes states of *files*, and places of messages that are *gone*, beside what is noted."""
+
+    def step() -> None:
+        version, settings = log.state().version, _settings(log)
+        settings[_GONE] = union(map(tuple, settings.get(_GONE, ())), gone)
+        settings[_KEY] = settings.get(_KEY, {}) | files
+        write_id = int.from_bytes(os.urandom(8)) >> 1
+        log.save_settings(json.dumps(settings), expected=version, write_id=write_id)
+
+    retried(step)
 
 
 def _messages(log: SessionLog) -> Iterator[tuple[str, int, array[int]]]:
@@ -112,20 +125,18 @@ def _messages(log: SessionLog) -> Iterator[tuple[str, int, array[int]]]:
 
 
 def _forget(store: Any, name: str, seqs: Iterable[int], files: dict[str, list[int]]) -> None:
-    """Forgets messages that imports brought, and notes it, with the states of the session's *files*."""
+    """Forgets messages that imports brought, and notes it, with new states of *files*."""
     spans = union((seq, seq + 1) for seq in seqs)
     for start, end in spans:
         store.forget(session_id=name, start=start, end=end)
-    log = store.open_log(name)
-    settings = _settings(log)
-    _save(log, settings | {_GONE: [*settings.get(_GONE, ()), *spans], _KEY: files})
+    _save(store.open_log(name), files, spans)
 
 
 class _Open:
-    """A session that takes in records."""
+    """A session that takes in records, after the *end* of what is known of it."""
 
-    def __init__(self, core: SessionCore) -> None:
-        self.core, self.salt = core, core.rows.salt()
+    def __init__(self, core: SessionCore, end: int) -> None:
+        self.core, self.salt, self.end = core, core.rows.salt(), end
         self.said, self.keys, self.size = list[tuple[RawMessage, int]](), array("Q"), 0
         self.pieces = list[int]()  # the number of keys of each message
         self.last = core.milliseconds()
@@ -145,7 +156,8 @@ class _Open:
         if self.said:
             keys = base64.b64encode(self.keys.tobytes()).decode()
             notes = {"from": source, "pieces": self.pieces, "keys": keys}
-            take_in(self.core, self.said, json.dumps(notes))
+            take_in(self.core, self.said, json.dumps(notes), self.end)
+            self.end += len(self.said)
         self.said, self.keys, self.size, self.pieces = [], array("Q"), 0, []
 
 
@@ -188,30 +200,52 @@ class Intake:
             if state and source.place in own and known == state and self._asked in (0, asked):
                 self.taken.unchanged += 1
                 continue
-            read, filled = True, set[str]()
-            self._counts, left = Counter[str](), defaultdict[str, set[int]](set)
-            names = {} if transcripts.has_ids(source) else self._names(transcripts, source)
-            for number, record in enumerate(transcripts.records(source)):
-                name = self._session or self._plain(record.session)
-                name = names.get(name, name)
-                if record.is_left:
-                    left[name] |= self._known.keys & {_key(name, str(record.id), record.message, b"")}
-                    continue
-                self._take(name, record, source)
-                filled.add(name)
-                if number % 1000 == 0:
-                    progress(before + source.done)
+            read = True
+            for tries in range(_TRIES):
+                new, had, beside = self.taken.new, self.taken.known, dict(self.taken.beside)
+                told = deepcopy(transcripts.told)
+                try:
+                    self._read(transcripts, source, before, progress)
+                    break
+                except StoreConflictError:
+                    if tries + 1 == _TRIES:
+                        raise
+                finally:
+                    self._leave()
+                time.sleep(os.urandom(1)[0] * tries / 1000)  # another import writes the same sessions
+                transcripts.told, self._known, self.taken.beside = told, _Known(self._store), beside
+                self.taken.known = had + new - self.taken.new  # what was written will be known
             before += source.size
-            self._close(source.place)
-            self._take_back(left)
-            if self._store is not None and self._writes:
-                for name in filled - self.taken.refused.keys():
-                    log = self._store.open_log(name)
-                    states = {**files_of(log), source.place: [*state, self._asked]}
-                    _save(log, {**_settings(log), _KEY: states})
         if read and not self.taken.unchanged:
             transcripts.check()
         return self.taken
+
+    def _read(
+        self, transcripts: Transcripts, source: Source, before: int, progress: Callable[[int], None]
+    ) -> None:
+        """Takes in what is new of a file.
+
+        Raises:
+            StoreConflictError: a session has other messages than were known. What was written stays.
+        """
+        state, filled = source.state(), set[str]()
+        self._counts, left = Counter[str](), defaultdict[str, set[int]](set)
+        names = {} if transcripts.has_ids(source) else self._names(transcripts, source)
+        for number, record in enumerate(transcripts.records(source)):
+            name = self._session or self._plain(record.session)
+            name = names.get(name, name)
+            if record.is_left:
+                left[name] |= self._known.keys & {_key(name, str(record.id), record.message, b"")}
+                continue
+            self._take(name, record, source)
+            filled.add(name)
+            if number % 1000 == 0:
+                progress(before + source.done)
+        self._close(source.place)
+        self._take_back(left)
+        if self._store is not None and self._writes:
+            for name in filled - self.taken.refused.keys():
+                _save(self._store.open_log(name), {source.place: [*state, self._asked]})
 
     def _names(self, transcripts: Transcripts, source: Source) -> dict[str, str]:
         """New names of lists without ids that do not begin with what their session has from an import."""
@@ -249,7 +283,7 @@ class Intake:
             self.taken.taken_back += len(gone)
             self._known.keys.difference_update(*gone.values())
             if self._writes and gone:
-                _forget(self._store, name, gone, files_of(log))
+                _forget(self._store, name, gone, {})
 
     def _take(self, name: str, record: Record, source: Source) -> None:
         if name in self.taken.refused:
@@ -278,7 +312,7 @@ class Intake:
             self.taken.known += 1
             return
         self._known.counts[name] += 1
-        self.taken.sessions[name] = self.taken.sessions.get(name, 0) + 1
+        self.taken.sessions[name] += 1
         if held is not None:
             held.add(message, record, keys, source.place)
 
@@ -312,17 +346,25 @@ class Intake:
             options: Any = {**self._options, "memory": self._store, "preset": self._preset}
             if self._by_project and record.project:
                 options["namespace"] = self._plain(record.project)
-            held = self._open[name] = _Open(open_session(None, name, options, is_async=False).core)
+            core = open_session(None, name, options, is_async=False).core
+            held = self._open[name] = _Open(core, self._known.ends[name])
+            if source not in files_of(core.rows):
+                _save(core.rows, {source: [0, 0, 0]})  # an import that breaks off may be repeated
         return held
 
     def _close(self, source: str) -> None:
-        try:
-            for held in self._open.values():
-                held.write(source)
-        finally:
-            for held in self._open.values():
-                held.core.close(False)
-            self._open.clear()
+        for name, held in self._open.items():
+            held.write(source)
+            self._known.ends[name] = held.end
+        self._leave()
+
+    def _leave(self) -> None:
+        """Closes the sessions. Messages that wait are not written."""
+        for name, held in self._open.items():
+            if held.said:
+                self.taken.sessions -= Counter({name: len(held.said)})
+            held.core.close(False)
+        self._open.clear()
 
 
 def _key(session: str, record_id: str, message: dict[str, Any], salt: bytes) -> int:
@@ -363,7 +405,7 @@ def take_back(store: Any, paths: list[str], *, writes: bool = True) -> dict[str,
             store.delete_session(name)
             store.revive(name)
         elif writes:
-            _forget(store, name, seqs, {each: [] if each in gone else files[each] for each in files})
+            _forget(store, name, seqs, {each: [] for each in gone})
     if not done:
         raise ConfigError(f"nothing in the store came from {', '.join(map(repr, places))}", "undo", places)
     return done
