@@ -13,7 +13,7 @@ from conversations import small, turns, user
 from postgres_stores import PostgresPool
 from siltstone import MemoryStore, Session
 from siltstone.engine import Compacted
-from siltstone.errors import StoreConflictError
+from siltstone.errors import ConfigError, StoreConflictError
 from siltstone.memory import Entry, Receipt
 from siltstone.postgres import PostgresStore, schema as statements
 from siltstone.testing import ScriptedModel
@@ -112,7 +112,7 @@ def test_a_call_with_many_new_entries_is_made_once(
             store.index("a", [Entry(f"silt {n}", (n, n + 1)) for n in range(turn, turn + many)])
             assert store.stats("a").entries == many + turn
         assert made == [many] * 3
-        with pytest.raises(TypeError):
+        with pytest.raises(ConfigError):
             store.index("a", 5)  # type: ignore[arg-type]
 
 
