@@ -216,7 +216,9 @@ def sendable(history: Sequence[Message]) -> Repaired | None:
     as the reasoning of a model. If they are of several dialects, the history is left alone: nobody can send
     it as it is. OpenClaw can, which has the calls of every dialect and one form of results.
     """
-    tied = [message for message in history if _is_tied(message)]
+    if not (loose := [message for message in history if message.said is None]):
+        return None  # no call, no result and no reasoning can be without its counterpart
+    tied = [message for message in loose if _is_tied(message)]
     answers = [message for message in tied if any(part.kind == "tool_result" for part in message.parts)]
     roles = {(as_fields(message.raw) or {}).get("role") for message in answers}
     is_hosted = roles == {"toolResult"}
@@ -228,8 +230,7 @@ def sendable(history: Sequence[Message]) -> Repaired | None:
         return None
     repaired = _repaired(list(history), dialect, pending_ok=False)
     kept = [raw for raw in repaired.messages if not (isinstance(raw, Quotation) and raw.rule in _LEAVING)]
-    speakers = (role for raw in kept if (role := read_message(raw, 0).role) not in RULE_ROLES)
-    first = next(speakers, None)
+    first = next((role for raw in kept if (role := read_message(raw, 0).role) not in RULE_ROLES), None)
     if first is None or (first == "assistant" and dialect == "anthropic"):
         return repaired
     return Repaired(kept, repaired.findings)

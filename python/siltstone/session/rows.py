@@ -132,7 +132,7 @@ def entries(
     redacting: Redacting | None = None,
     whole: bool = False,
 ) -> list[Entry]:
-    """The entries of *items*, in order. Each is made when it is read, and again when it is read again.
+    """The entries of *items*, in order.
 
     *within* are messages in order, including *items*, by default *items* alone. A call of siltstone's own
     tools among them tells which results belong to these tools. *redacting* removes secrets from the texts.
@@ -144,14 +144,14 @@ def entries(
         for item in (chosen if within is None else within)
         if item.message.said is None  # one text is no call and no result
     }
-    clean = [
+    clean = (
         (item, own.get(id(item))) if redacting is None else redacting.entry_of(item, own.get(id(item)))
         for item in chosen
-    ]
-    made = [
+    )
+    made = (
         entry_of(item.message, item.created_at, index_tools=index_tools, own=places, whole=whole)
         for item, places in clean
-    ]
+    )
     found = [each for each in made if each is not None]
     if redacting is None:
         return found

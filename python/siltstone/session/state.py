@@ -268,18 +268,17 @@ class View:
         """
         seen, known = self._sendable
         new = self.items(seen)
-        if any(item.message.said is None for item in new):
-            repaired = sendable([item.message for item in new])
+        repaired = sendable([item.message for item in new])
+        if repaired is not None:
+            if seen and not all(each.rule in _WITHOUT_CONTEXT for each in repaired.findings):
+                seen, known, new = 0, None, self.items()
+                repaired = sendable([item.message for item in new])
+            before = self._items[:seen] if known is None else known.items()
             if repaired is not None:
-                if seen and not all(each.rule in _WITHOUT_CONTEXT for each in repaired.findings):
-                    seen, known, new = 0, None, self.items()
-                    repaired = sendable([item.message for item in new])
-                before = self._items[:seen] if known is None else known.items()
-                if repaired is not None:
-                    known = View(self._rule, before + self._mended(repaired.messages, new))
-                    if sendable(self._last_exchange()) is not None:
-                        return known  # what is said next may settle it in another way
-                new = []
+                known = View(self._rule, before + self._mended(repaired.messages, new))
+                if sendable(self._last_exchange()) is not None:
+                    return known  # what is said next may settle it in another way
+            new = []
         if known is not None and new:
             known = known.extended(new)
         self._sendable = (self._length, known)
