@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from compacting import SHORT, Window, distinct, exchange, long, policy, run
-from siltstone import acompact, compact, llm, plan
+from siltstone import acompact, compact, llm
 from siltstone.compaction import CompactionError, Trigger, summarise
 from siltstone.engine import Compacted, Failed, Plan
 from siltstone.errors import ModelError
@@ -68,12 +68,6 @@ def test_a_model_that_answered_is_asked_for_the_other_pieces_too():
     assert isinstance(outcome, Compacted)
     assert len(first.requests) == 2
     assert len(second.requests) > 2
-
-
-def test_the_last_model_s_failure_is_told():
-    models = ScriptedModel([OSError("one")]), ScriptedModel([""])
-    outcome = compact(long(3), policy(on_model_failure="fail"), model=models)
-    assert (type(outcome), outcome.reason) == (Failed, "empty_summary")
 
 
 def test_at_last_the_extractive_model_answers_if_it_may():
@@ -196,21 +190,6 @@ def test_mk_56_a_curator_writes_the_summary_and_no_model_is_called():
     outcome = compact(raws, policy(curator=curate), model=model)
     assert (outcome.summary, outcome.usage, model.requests) == ("As I see it.", (), [])
     assert all(one is other for one, other in zip(given, raws[1:], strict=True))
-
-
-def test_a_plan_calls_no_curator_and_counts_none_as_a_request():
-    calls: list[int] = []
-
-    def curate(messages: list[Any]) -> str:
-        calls.append(len(messages))
-        return "Curated."
-
-    raws, curated = long(3), policy(curator=curate)
-    planned = plan(raws, curated)
-    assert (calls, planned.compacts, planned.requests) == ([], True, 0)
-    done = compact(raws, curated)
-    assert (calls, done.covers) == ([6], planned.covers)
-    assert done.tokens_after <= planned.tokens_after < planned.tokens_before
 
 
 @pytest.mark.anyio

@@ -26,7 +26,7 @@ from siltstone import (
 )
 from siltstone.compaction import Compaction, CompactionContext, Skip, Trigger
 from siltstone.compaction.results import ClearConfig
-from siltstone.engine import Compacted, Failed, Skipped
+from siltstone.engine import Compacted, Failed
 from siltstone.messages import read_history
 from siltstone.tokens import message_bytes, request_bytes
 
@@ -38,7 +38,7 @@ def talk(count: int, words: int = 200) -> list[Any]:
 
 
 def test_a_step_that_is_enough_is_the_last():
-    session = Play(Chain(SmartTrim(), THRESHOLD), window=16_000)
+    session = Play(Chain([SmartTrim(), THRESHOLD]), window=16_000)  # as a list, too
     session.append(*talk(60))
     outcome = session.boundary()
     assert isinstance(outcome, Compacted)
@@ -79,13 +79,6 @@ def test_a_step_that_fails_leaves_the_history_to_the_next():
     alone = Play(Chain(strict), down, window=16_000)
     alone.append(*talk(80))
     assert isinstance(alone.boundary(), Failed)
-
-
-def test_nothing_to_do_is_a_skip():
-    session = Play(Chain([SmartTrim(), WindowCompactor()]), window=200_000)  # as a list, too
-    session.append(*said(4))
-    assert session.boundary() is None
-    assert isinstance(session.compact(Trigger("count", context_window=200_000)), Skipped)
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,6 @@ from compacting import Raw, assert_lawful, assistant, exchange, filler, outcome,
 from siltstone.compaction import CompactionContext, Skip, Trigger
 from siltstone.compaction.results import (
     ClearConfig,
-    CompressConfig,
     DuplicatesConfig,
     InPlace,
     ToolResult,
@@ -24,7 +23,6 @@ from siltstone.compaction.results import (
 )
 from siltstone.engine import Compacted
 from siltstone.messages import SubstituteMessage, read_history, validate_history
-from siltstone.testing import ScriptedModel
 from siltstone.tokens import rule
 
 BLOCKS = rule("blocks")
@@ -196,14 +194,6 @@ def test_in_a_list_without_a_session_a_receipt_names_no_tool_that_reads_it():
     assert told == "[result of read_file cleared: 500 tokens in 1 line]"
 
 
-def test_a_list_of_names_is_a_tuple_of_them():
-    """Code gives a list where a file has one: the settings stay a value that nobody changes."""
-    names: Any = ["bash", "read_file"]
-    assert ClearConfig(exclude_tools=names).exclude_tools == ("bash", "read_file")
-    assert CompressConfig(exclude_tools=names).exclude_tools == ("bash", "read_file")
-    assert DuplicatesConfig(tools=names).tools == ("bash", "read_file")
-
-
 @pytest.mark.parametrize(
     ("make", "field"),
     [
@@ -220,28 +210,6 @@ def test_a_setting_out_of_its_bounds_is_refused_with_its_name(make: Any, field: 
     with pytest.raises(siltstone.ConfigError) as refused:
         make()
     assert refused.value.field == field  # type: ignore[attr-defined]
-
-
-def test_a_chain_stops_after_the_cheap_step_that_sufficed_and_goes_on_where_none_did():
-    model = ScriptedModel()
-    results = [raw for n in range(8) for raw in call(f"c{n}", f"{n} " * 400, path=n)]
-    raws = [user("Go."), *results, assistant("Done."), user("And?")]
-    settings = siltstone.CompactionConfig(
-        auto_compact_threshold=900, recent_turn_budget=0, max_result_tokens=None
-    )
-    steps = siltstone.Chain(drop(), clear(), siltstone.ThresholdCompactor(settings))
-    history, result = outcome(
-        raws, steps, model, trigger=replace(READ, reason="history_tokens", threshold=1_500)
-    )
-    assert not isinstance(result, Skip)
-    assert (len(result.substitutes), list(result.discarded), model.requests) == (5, [], [])
-    assert len(result.messages) == len(history)
-    history, result = outcome(
-        raws, steps, model, trigger=replace(READ, reason="history_tokens", threshold=300)
-    )
-    assert not isinstance(result, Skip)
-    assert len(result.discarded) > 0
-    assert len(model.requests) == 1
 
 
 def opened(store: siltstone.MemoryStore, policy: Any, **options: Any) -> siltstone.Session:
@@ -297,24 +265,6 @@ def test_whatever_was_read_the_rewrite_is_lawful_smaller_and_says_every_result(
     assert len(result.messages) == len(history)
     again = outcome([message.raw for message in result.messages], make(**settings), trigger=READ)[1]
     assert isinstance(again, Skip) or make is drop
-
-
-def test_cheap_steps_before_a_trim_keep_what_the_trim_would_have_dropped(tmp_path: Path):
-    raws = [user("Go.")]
-    for number in range(30):
-        raws += call(f"c{number}", f"{number} {filler(300)}", path=number)
-        raws += [assistant(f"Step {number} is done."), user(f"And step {number + 1}?")]
-    views = []
-    for policy in (siltstone.SmartTrim(), siltstone.Chain(clear(), siltstone.SmartTrim())):
-        with (
-            siltstone.MemoryStore.open(tmp_path / policy.name) as store,
-            opened(store, policy, context_window=12_000) as session,
-        ):
-            for raw in raws:
-                session.append(raw)
-                prepared = session.prepare()
-            views.append(prepared.messages)
-    assert len(views[1]) > len(views[0])
 
 
 @pytest.mark.parametrize("ask", [{"pattern": "zebra19"}, {"lines": "3-5"}])

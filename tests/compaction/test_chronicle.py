@@ -72,18 +72,6 @@ def test_sb_44_checkpoints_are_contiguous_and_each_is_made_of_its_messages_alone
     assert session.prompts[0].startswith(CHECKPOINT_PROMPT)
 
 
-def test_sb_44_a_checkpoint_is_never_changed():
-    session = play(rollup_threshold=3, rollup_batch=2)
-    session.add(*turns(60))
-    before = {(each.level, each.first): each for each in checkpoints(session)}
-    session.add(*turns(60, 61))
-    after = {(each.level, each.first): each for each in checkpoints(session)}
-    for key, each in before.items():
-        assert (after[key].title, after[key].summary, after[key].start, after[key].end) == (
-            each.title, each.summary, each.start, each.end,
-        )  # fmt: skip
-
-
 def test_sb_44_a_rollup_keeps_its_sources_and_covers_exactly_them():
     session = play(lambda request: f"Part {len(session.requests)}\n\nWhat part {len(session.requests)} said.")
     session.add(*turns(600))
@@ -168,16 +156,6 @@ def test_checkpoints_that_were_finished_stand_when_a_later_one_fails():
     assert (only.kind, only.end) == ("bootstrap", 20)
     assert shown(session.view)[:2] == ["S", "20"]
     assert_contiguous(session)
-
-
-def test_a_history_that_came_without_checkpoints_is_parted_into_several():
-    session = play(max_messages_per_checkpoint=40)
-    session.append(*turns(50))
-    assert isinstance(session.compact(), Compacted)
-    made = of_messages(session)
-    assert [(each.start, each.end) for each in made] == [(0, 40), (40, 80), (80, 98)]
-    assert [each.kind for each in made] == ["bootstrap", "bootstrap", "interval"]
-    assert len(session.requests) == 3
 
 
 def test_older_summaries_are_read_again_for_the_first_checkpoint():
@@ -283,14 +261,6 @@ def test_an_emergency_records_exactly_what_left():
         ("interval", 20, 38),
     ]
     assert_contiguous(session)
-
-
-@pytest.mark.parametrize("count", [1, 2])
-def test_an_emergency_leaves_two_messages_alone(count: int):
-    session = play()
-    session.append(*turns(1)[:count])
-    outcome = session.compact(Trigger("fraction", "emergency", context_window=WINDOW))
-    assert (type(outcome), outcome.reason) == (Skipped, "too_few")
 
 
 def test_the_view_keeps_its_budget_and_says_what_is_not_shown():
@@ -407,13 +377,6 @@ def test_pins_and_the_request_stay_and_are_told_once():
     assert "3" not in shown(session.view)
     assert "Answer 2." not in first_text(session.requests[1])
     assert_contiguous(session)
-
-
-def test_extraction_sees_the_messages_of_each_checkpoint():
-    told: list[int] = []
-    session = play(extract=lambda raws: told.append(len(raws)))
-    session.add(*turns(60))
-    assert told == [each.messages for each in of_messages(session)]
 
 
 def test_a_checkpoint_is_not_written_anew_by_a_fold():

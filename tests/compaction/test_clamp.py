@@ -143,25 +143,6 @@ def test_the_net_cuts_before_it_discards(rows: int):
     assert 4_500 < BLOCKS.count(compaction.messages) <= 7_000
 
 
-def test_results_are_cut_where_turns_are_discarded_too():
-    raws = [*turn(0, 900), *turn(1, 900), user("Go on."), *steps(6), *anthropic_step("big", LINES)]
-    policy = ThresholdCompactor(CompactionConfig(auto_compact_threshold=6_400))
-    history, compaction = run(raws, policy, trigger=Trigger("manual", keeps_substitutes=True))
-    assert_lawful(history, compaction)
-    assert shape(compaction)[0] == "S"
-    assert shape(compaction)[-1] == "18-"
-    assert BLOCKS.count(compaction.messages) <= 6_400 * 5 // 9 + 300
-    validate(history, compaction, compaction.messages[0].text)
-
-
-def test_a_bound_of_none_cuts_nothing():
-    raws = [user("Find the valve."), *steps(10), *anthropic_step("big", LINES)]
-    policy = ThresholdCompactor(CompactionConfig(max_result_tokens=None))
-    _, compaction = run(raws, policy, trigger=due(raws))
-    assert compaction.substitutes == ()
-    assert compaction.discarded
-
-
 def test_a_caller_that_keeps_no_substitutes_gets_none():
     raws = [user("Find the valve."), *steps(10), *anthropic_step("big", LINES)]
     for policy in (ThresholdCompactor(), Emergency(8_000)):

@@ -58,12 +58,6 @@ def test_lines_that_an_earlier_result_has_are_named_by_its_handle_and_their_plac
     assert shorter(raws)[4].split("\n")[1:] == ["$ cat -n x.py", "[lines 2-81 as in m2, lines 1-80]"]
 
 
-def test_results_that_a_model_has_seen_are_never_touched():
-    raws = [user("Go."), *call("a", ROWS), assistant("Seen."), user("And?")]
-    assert shorter(raws) == {}
-    assert sorted(shorter([*raws, *call("b", LOG)])) == [6]
-
-
 def test_of_two_new_results_the_second_names_the_first_where_that_stays_whole():
     use = [{"type": "tool_use", "id": i, "name": "bash", "input": {}} for i in "ab"]
     results = [
@@ -213,12 +207,3 @@ def test_any_text_becomes_no_longer_than_a_note_and_is_the_same_each_time(
     made = condense(text, earlier)
     assert made == condense(text, earlier)
     assert len(made.encode("utf-8", "replace")) <= len(text.encode("utf-8", "replace")) + 200
-
-
-def test_a_history_of_messages_reads_the_same_before_and_after():
-    raws = [user("Go."), *call("a", ROWS)]
-    history, result = outcome(raws, siltstone.CompressToolOutput(), trigger=READ)
-    assert not isinstance(result, Skip)
-    assert result.messages[1] is history[1]
-    assert read_message(raws[2], 2).parts[0].text == ROWS
-    assert BLOCKS.count(result.messages) < BLOCKS.count(history)

@@ -57,11 +57,6 @@ def test_the_threshold_is_a_share_of_a_known_window(config: CompactionConfig, ro
     assert CompactionConfig().effective_threshold(8_001, 800) == 6_400
 
 
-def test_no_turns_and_no_token_bound_are_legal():
-    config = CompactionConfig(recent_turn_budget=0, retained_token_budget=None, min_reduction=1)
-    assert config.retained_tokens(100) is None
-
-
 def test_the_summary_cap_is_an_eighth_of_a_known_window_at_most():
     config, small = CompactionConfig(), CompactionConfig(summarizer_window=8_000)
     assert [config.summary_cap(window) for window in (None, 200_000, 8_000, 4)] == [4096, 4096, 1_000, 1]

@@ -83,11 +83,6 @@ def test_a_newest_group_that_does_not_fit_goes_and_is_quoted():
     assert "characters left out" in compaction.summary
 
 
-def test_a_pending_call_stays():
-    raws = [*turn(0, 900), user("Do it."), exchange("a", "")[0]]
-    assert shape(squeezed(raws, 500)) == ["S", "2", "3"]
-
-
 def test_the_summary_says_what_is_no_longer_shown_and_where_it_is():
     raws = [*turn(0, 900), *turn(1, 900), user("Do it.")]
     compaction = squeezed(raws, 800)
@@ -116,19 +111,6 @@ def test_what_must_stay_alone_over_the_window_is_an_error_with_both_numbers(esti
         run(raws, Emergency(2_000, estimator=estimator), None)
     assert caught.value.tokens > 2_000
     assert caught.value.context_window == 2_000
-
-
-def test_the_overflow_of_an_indivisible_history_is_its_own_count():
-    history = read_history([user(filler(1_000))])
-    with pytest.raises(ContextOverflowError) as caught:
-        fit(history, 100, BLOCKS, reserved_tokens=7)
-    assert caught.value.tokens == BLOCKS.count(history) + 7
-
-
-def test_reserved_tokens_take_their_share_of_the_window():
-    history = read_history([message for number in range(20) for message in turn(number)])
-    compaction = fit(history, 3_000, BLOCKS, reserved_tokens=2_000)
-    assert BLOCKS.count(compaction.messages) <= 1_000
 
 
 def test_the_smaller_of_two_windows_counts_and_no_model_is_asked():

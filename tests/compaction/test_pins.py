@@ -9,10 +9,8 @@ import pytest
 from compacting import SHORT, assistant, exchange, filler, long, policy, run, shape, turn, user
 from siltstone import llm
 from siltstone.compaction import Compaction, Compactor, Skip, Trigger
-from siltstone.compaction.base import CompactionError
 from siltstone.compaction.emergency import Emergency
 from siltstone.compaction.rewrite import Selection, rewrite
-from siltstone.compaction.validate import validate
 from siltstone.engine import Failed, attempt
 from siltstone.errors import ContextOverflowError
 from siltstone.llm import Flow
@@ -22,12 +20,6 @@ from siltstone.tokens import TokenRule, rule
 
 def pinning(*seqs: int, window: int | None = None) -> Trigger:
     return Trigger("manual", pins=frozenset(seqs), context_window=window)
-
-
-def test_a_pinned_message_stays_where_it_stands():
-    _, compaction = run(long(4), policy(), trigger=pinning(3))
-    assert shape(compaction) == ["0", "S", "3"]
-    assert compaction.covers == ((1, 3), (4, 9))
 
 
 def test_a_pin_holds_its_whole_group():
@@ -62,14 +54,6 @@ def test_user_messages_stay_verbatim_if_that_is_asked_for():
     raws = [user("Fix it."), *exchange("a", filler(400)), assistant(filler(90)), *turn(1), user("Now?")]
     _, compaction = run(raws, policy(keep_user_messages=True))
     assert shape(compaction) == ["0", "S", "4", "6"]
-
-
-def test_the_validator_refuses_a_discarded_pin():
-    history, compaction = run(long(3), policy())
-    content = compaction.messages[1].text
-    validate(history, compaction, content, pinning(99))
-    with pytest.raises(CompactionError, match="message 4 is pinned and is discarded"):
-        validate(history, compaction, content, pinning(4))
 
 
 class Careless(Compactor):

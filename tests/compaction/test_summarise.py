@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,12 +11,11 @@ from hypothesis import given, strategies as st
 
 from compacting import SHORT, Window, assistant, distinct, exchange, filler, long, policy, run, turn, user
 from siltstone import compact, plan
-from siltstone.compaction import Trigger
 from siltstone.compaction.material import Material, at_most, lines, render
 from siltstone.compaction.prompts import MERGE_NOTE, PART_NOTE, PROMPT
 from siltstone.engine import Compacted, Failed
 from siltstone.llm import CompletionRequest
-from siltstone.messages import Excerpt, History, Message, SummaryMessage, read_history
+from siltstone.messages import Excerpt, History, SummaryMessage, read_history
 from siltstone.testing import RecordingHook, ScriptedModel
 from siltstone.tokens import rule
 from strategies import histories
@@ -38,12 +35,6 @@ def material(requests: Sequence[CompletionRequest]) -> str:
 
 
 # -- pieces --------------------------------------------------------------------------------------
-
-
-def test_rule_05_what_fits_the_window_is_one_request():
-    model = ScriptedModel([SHORT])
-    run(long(), policy(summarizer_window=100_000), model)
-    assert len(model.requests) == 1
 
 
 def test_rule_05_what_does_not_fit_is_shown_in_pieces_and_merged():
@@ -120,24 +111,6 @@ def test_rule_14_many_summaries_are_merged_until_one_is_left():
     assert BLOCKS.count_text(compaction.summary) <= 250
 
 
-def test_an_earlier_summary_is_in_the_first_piece():
-    first = run(long(3), policy(), lambda request: "The first summary.")[1]
-    model = ScriptedModel([SHORT])
-    run([message.raw for message in first.messages] + long()[1:], policy(summarizer_window=4_000), model)
-    assert (
-        model.requests[0]
-        .messages[0]["content"]
-        .startswith("[Earlier summary of messages 1-6: The first summary.]\n")
-    )
-
-
-def test_the_window_of_the_session_is_the_default():
-    few, many = ScriptedModel([SHORT]), ScriptedModel([SHORT])
-    run(long(), policy(), few, trigger=Trigger("manual", context_window=100_000))
-    run(long(), policy(), many, trigger=Trigger("manual", context_window=4_000))
-    assert (len(few.requests), len(many.requests) > 1) == (1, True)
-
-
 def test_a_plan_counts_the_requests():
     model = ScriptedModel([distinct(300)])
     compacting = policy(summarizer_window=4_000)
@@ -209,37 +182,6 @@ def test_the_bound_that_spares_a_rendering_is_one(raws: list[Any], estimator: st
 
 
 # -- the real sessions ---------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def sessions(data_dir: Path) -> list[list[dict[str, Any]]]:
-    path = data_dir / "agent-messages-dev.jsonl"
-    if not path.is_file():
-        pytest.skip(f"no {path.name!r} in the evaluation data at {str(data_dir)!r}")
-    return [json.loads(line)["messages"] for line in path.read_text(encoding="utf-8").splitlines()]
-
-
-def texts_of(message: Message) -> list[str]:
-    """Every text of a message that a summariser is to see, as it is rendered."""
-    shown = [part.text for part in message.parts if part.kind != "reasoning"]
-    shown += [part.arguments or "" for part in message.parts]
-    return [text.replace("\n", "\n  ") for text in shown if text]
-
-
-@pytest.mark.parametrize("window", [8_000, 32_000, 200_000])
-def test_rule_05_of_a_real_session_the_summariser_sees_every_text(
-    sessions: list[list[dict[str, Any]]], window: int
-) -> None:
-    for session in sessions:
-        model = ScriptedModel([SHORT])
-        _, compaction = run(session, policy(summarizer_window=window), model)
-        shown = material(model.requests)
-        missed = [text for message in compaction.discarded for text in texts_of(message) if text not in shown]
-        assert missed == []
-        assert len(compaction.discarded) >= len(session) - 3
-        assert (len(model.requests) > 1) == (window < 100_000)
-        for request in model.requests:
-            assert sum(BLOCKS.count_text(m["content"]) for m in request.messages) <= window
 
 
 # -- capacity ------------------------------------------------------------------------------------

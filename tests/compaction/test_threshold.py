@@ -11,7 +11,6 @@ import pytest
 from compacting import (
     SHORT,
     Raw,
-    assert_lawful,
     assistant,
     distinct,
     exchange,
@@ -207,19 +206,6 @@ def test_nothing_to_discard_is_a_skip_without_a_model_call(raws: Sequence[Raw]):
     assert model.requests == []
 
 
-def test_an_earlier_summary_alone_is_not_summarised_again():
-    first = run([*turn(0), user("Now?")], keeping(0))[1]
-    _, result = outcome([message.raw for message in first.messages], keeping(0))
-    assert isinstance(result, Skip)
-
-
-def test_equal_messages_are_told_apart():
-    raws = [user("Again."), assistant(filler(100))] * 4
-    history, compaction = run(raws, keeping(2))
-    assert compaction.covers == ((0, 4),)
-    assert_lawful(history, compaction)
-
-
 # -- the summary ---------------------------------------------------------------------------------
 
 
@@ -273,13 +259,6 @@ def test_the_default_prompt_is_the_documented_one():
     )
 
 
-@pytest.mark.parametrize(("window", "cap"), [(None, 4096), (200_000, 4096), (16_000, 2_000)])
-def test_the_answer_may_have_an_eighth_of_the_window(window: int | None, cap: int):
-    model = ScriptedModel()
-    run(plain(3), keeping(0), model, trigger=Trigger("manual", context_window=window))
-    assert model.requests[0].max_tokens == cap
-
-
 def test_an_answer_over_the_cap_is_cut_and_says_so():
     answer = "".join(f"A sentence of some length, no. {n}. " for n in range(500))
     policy = keeping(1, max_summary_tokens=50)
@@ -331,12 +310,6 @@ def test_a_minimum_reduction_is_asked_for():
     with pytest.raises(CompactionError) as caught:
         run(raws, keeping(2, min_reduction=0.6))
     assert caught.value.reason == "no_reduction"
-
-
-def test_usage_stays_with_the_compaction():
-    usage = UsageRecord("m", 900, 12, purpose="summary")
-    assert run(plain(3), keeping(1), lambda request: Completion(SHORT, usage))[1].usage == (usage,)
-    assert run(plain(3), keeping(1))[1].usage == ()
 
 
 def test_planning_renders_nothing():

@@ -171,10 +171,6 @@ def cut(raws: list[Any], fraction: float, floor: int, **options: Any) -> int:
     return aligned_cut(read_history(raws), fraction, floor, **options)
 
 
-def plain(count: int) -> list[Any]:
-    return [user(f"Message {n}") for n in range(count)]
-
-
 LONG = read_history([message for _ in range(500) for message in (user("a"), assistant("b"))])
 
 
@@ -204,13 +200,6 @@ def test_sb_07_results_that_belong_to_an_early_call_leave_no_cut():
     assert cut(history, 0.5, 2) == 0
     assert cut([user("Go"), *history], 0.5, 2) == 0
     assert cut([user("Go"), *history], 0.5, 2, or_earlier=True) == 1
-
-
-def test_nothing_leaves_that_waits_for_its_result():
-    pending = exchange("c", "done")[0]
-    history = [*plain(2), pending, *plain(7)]
-    assert cut(history, 0.5, 2) == 0
-    assert cut(history, 0.5, 2, or_earlier=True) == 2
 
 
 @pytest.mark.parametrize("dialect", list(HISTORIES))

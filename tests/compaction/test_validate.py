@@ -13,7 +13,6 @@ from siltstone.compaction import Compaction, CompactionError
 from siltstone.compaction.prompts import SUMMARY_PREFIX, framed
 from siltstone.compaction.rewrite import covered, summary_message
 from siltstone.compaction.validate import validate
-from siltstone.llm import UsageRecord
 from siltstone.messages import Message
 from siltstone.systems.meerkat import CompactionConfig, ThresholdCompactor
 
@@ -149,12 +148,3 @@ def test_mk_37_a_discarded_pending_call():
     raws = [user(filler(100)), exchange("a", "")[0], *turn(1)]
     history, compaction = run(raws, ThresholdCompactor(CompactionConfig(recent_turn_budget=1)))
     refused(history, moved(history, compaction, retain={2, 3}), "pending call and is discarded")
-
-
-def test_mk_37_equal_messages_are_told_apart(rewritten: tuple[list[Message], Compaction]):
-    """6 and 8 say the same; retaining the one for the other is noticed."""
-    history, compaction = rewritten
-    usage = (UsageRecord("m", 1, 1),)
-    right = moved(history, compaction, retain={0, 1, 7, 8, 9, 10})
-    swapped = (*right.retained[:3], history[6], *right.retained[4:])
-    refused(history, replace(right, retained=swapped, usage=usage), "follows position|is both")

@@ -59,19 +59,21 @@ def test_wf_03_steps_of_their_own_count_from_the_size_that_was_captured():
     assert session.runs == [11, 13, 15]
 
 
-def test_wf_04_entries_1_to_64_are_in_the_first_slice_and_entry_0_too():
-    session = play()
-    session.add(*said(129))
+def test_wf_04_05_09_10_22_the_first_run_asks_once_for_all_but_the_newest_64_and_a_forced_one_finds_none():
+    session = play(lambda request: " \n I remember.\n\n")
+    entries = said(129)
+    (outcome,) = committed(session.add(*entries))
     assert session.prompts == [slice_of([f"Entry {n}" for n in range(65)])]
     assert state(session) == WaterfallState(last=129, covered=65, longterm_end=0, passes=1)
-
-
-def test_wf_05_the_first_run_makes_one_call_and_no_long_term():
-    session = play()
-    session.add(*said(129))
-    assert len(session.requests) == 1
     assert shown(session.view) == ["S", *(str(n) for n in range(65, 129))]
-    assert session.summaries()[0].covers == ((0, 65),)
+    assert texts(session) == ["I remember."]
+    assert session.summaries()[0].covers == outcome.covers == ((0, 65),)
+    kept = [m.raw for m in session.view if m.provenance == "original"]
+    assert [id(raw) for raw in kept] == [id(raw) for raw in entries[65:]]
+    refused = session.compact()
+    assert (type(refused), refused.reason) == (Skipped, "nothing_to_discard")
+    assert "no new entries" in refused.message
+    assert len(session.requests) == 1
 
 
 def test_wf_06_the_second_run_puts_the_old_recent_text_into_long_term_first():
@@ -106,20 +108,6 @@ def test_wf_08_the_documented_prompts_byte_for_byte():
         "# Recent Summary:\nnew\n\n"
         "# Combined Summary (first-person perspective, I/me/my, no meta-commentary):\n> "
     )
-
-
-def test_wf_09_the_newest_entries_are_the_same_objects_after_a_run():
-    session = play()
-    entries = said(129)
-    session.add(*entries)
-    kept = [m.raw for m in session.view if m.provenance == "original"]
-    assert [id(raw) for raw in kept] == [id(raw) for raw in entries[65:]]
-
-
-def test_wf_10_answers_are_trimmed():
-    session = play(lambda request: " \n I remember.\n\n")
-    session.add(*said(129))
-    assert texts(session) == ["I remember."]
 
 
 @pytest.mark.parametrize("answer", ["", " \n\t"])
@@ -267,15 +255,6 @@ def test_wf_21_entries_added_during_a_run_go_into_the_next_slice():
     assert state(session).covered == 263 - 64
     assert "Entry 129\n" in session.prompts[-1]
     assert session.stands_for() == list(range(263))
-
-
-def test_wf_22_a_forced_run_right_after_a_run_finds_nothing_new_and_says_so():
-    session = play()
-    session.add(*said(129))
-    outcome = session.compact()
-    assert (type(outcome), outcome.reason) == (Skipped, "nothing_to_discard")
-    assert "no new entries" in outcome.message
-    assert len(session.requests) == 1
 
 
 def test_wf_23_a_first_run_far_beyond_the_windows_takes_pieces_and_leaves_nothing_out():
@@ -475,15 +454,6 @@ def test_a_tool_group_on_the_border_stays_whole_and_coverage_stays_exact():
     assert session.stands_for() == list(range(13))
 
 
-def test_pins_and_rules_stay_where_they_are():
-    session = play(immediate_window=4, recent_window=4)
-    session.pins = {2}
-    session.add({"role": "system", "content": "Rules."}, *said(40, 1))
-    assert "0" in shown(session.view)
-    assert "2" in shown(session.view)
-    assert session.stands_for() == list(range(41))
-
-
 def test_a_view_that_the_net_has_cut_goes_on_as_long_term():
     from siltstone import Emergency
 
@@ -497,16 +467,3 @@ def test_a_view_that_the_net_has_cut_goes_on_as_long_term():
     session.add(*said(8, 20))
     assert session.stands_for() == list(range(28))
     assert len(session.summaries()) == 2
-
-
-def test_both_windows_can_follow_what_the_prompt_shows():
-    config = WaterfallConfig().for_prompt(24)
-    assert (config.immediate_window, config.recent_window, config.every) == (24, 24, 24)
-
-
-def test_a_committed_run_says_what_it_covers():
-    session = play()
-    (outcome,) = committed(session.add(*said(129)))
-    assert outcome.covers == ((0, 65),)
-    assert len(outcome.summaries) == 1
-    assert outcome.state == session.state

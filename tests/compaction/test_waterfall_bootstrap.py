@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from playing import Play, said
-from siltstone import CompletionRequest, ExtractiveModel, Session, WaterfallCompactor
+from siltstone import CompletionRequest, Session, WaterfallCompactor
 from siltstone.compaction import Trigger
 from siltstone.compaction.prompts import framed
 from siltstone.compaction.rewrite import summary_message
@@ -106,29 +106,6 @@ def test_wf_20_coverage_holds_over_a_store_that_is_closed_or_left_open_by_a_proc
             covered = [n for m in view for start, end in m.covers for n in range(start, end)]
             assert covered + [m.seq for m in view if not m.covers] == list(range(size))
             assert [raw["content"] for raw in session.log()] == [f"Entry {n}" for n in range(size)]
-
-
-def test_a_slice_larger_than_the_summarisers_window_is_told_whole_in_portions():
-    config = WaterfallConfig(immediate_window=4, recent_window=8, summarizer_window=1_024, max_tokens=100)
-    session = Play(WaterfallCompactor(config))
-    session.append(*({"role": "user", "content": f"Entry {n}: " + f"word{n} " * 100} for n in range(13)))
-    assert isinstance(session.boundary(), Compacted)
-    assert len(session.prompts) > 1, "one request has no room for all"
-    assert all(session.policy.token_rule.count_text(prompt) + 100 <= 1_024 for prompt in session.prompts)
-    sent = "".join(session.prompts)
-    assert all(sent.count(f"word{n} ") >= 99 for n in range(9)), "every text is sent"
-
-
-def test_the_extractive_model_reads_the_slice_and_not_the_prompt():
-    session = Play(WaterfallCompactor(), ExtractiveModel())
-    session.append(
-        *({"role": "user", "content": f"The port of service {n} is {3000 + n}."} for n in range(129))
-    )
-    session.boundary()
-    (summary,) = session.summaries()
-    text = summary.text
-    assert "3000" in text
-    assert "meta-commentary" not in text
 
 
 @pytest.mark.parametrize("style", ["base", "instruct"])

@@ -180,8 +180,3 @@ def test_sb_33_outside_of_a_session_nothing_is_replaced():
     assert isinstance(skipped, Skip)
     _, compaction = run(history, policy, trigger=replace(trigger, keeps_substitutes=True))
     assert [each.original.seq for each in compaction.substitutes] == [2, 4]
-
-
-def test_pins_stay():
-    session, _ = worked(20, pins={3})
-    assert {"3", "4"} <= set(shown(session.view))

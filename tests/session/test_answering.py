@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from siltstone import Entry, MemoryStore, SearchHit, Session, ThresholdCompactor
+from siltstone import Entry, MemoryStore, SearchHit, Session
 from siltstone.errors import InvalidArgumentsError, StoreClosedError
 from siltstone.events import EntriesQuarantined
 from siltstone.hooks import Watched, watch
@@ -177,28 +177,6 @@ def test_refusals_are_those_of_a_search(store: MemoryStore) -> None:
     session.close()
     with pytest.raises(StoreClosedError):
         tool.call({"query": "fox"})
-
-
-def test_what_is_kept_is_found_wherever_it_is(tmp_path: Path) -> None:
-    said = [{"role": "user", "content": f"Gauge {n} stands at {n * 7} cm, read by hand."} for n in range(30)]
-    with MemoryStore.open(tmp_path) as store:
-        with Session.open(None, "a", memory=store) as session:  # without a window nothing leaves
-            session.append(*said)
-            (hit,) = session.search("gauge 11", limit=1)
-            assert hit.content == said[11]["content"]
-            assert hit.in_context
-            assert hit.entry_id == 0
-            assert session.search("gauge 11", limit=1, role="assistant") == []
-            assert session.memory_search.call({"query": "gauge 11"}) == "[]"  # the model sees all of it
-        with Session.open(
-            None, "a", memory=store, context_window=400, policy=ThresholdCompactor()
-        ) as session:
-            session.append({"role": "user", "content": "Gauge 31 was sold."})
-            session.compact()
-            found = session.search("gauge", limit=40)
-            assert {hit.in_context for hit in found} == {True, False}
-            assert len({hit.content for hit in found}) == len(found)
-            assert any(hit.content == said[11]["content"] for hit in session.search("gauge 11"))
 
 
 def test_a_result_says_when_it_was_said_in_the_zone_of_the_session(tmp_path: Path) -> None:

@@ -75,32 +75,6 @@ async def test_every_call_gives_what_that_of_its_twin_gives(tmp_path: Path) -> N
                 assert session.history() == twin.history(), name
 
 
-async def test_over_compactions_alerts_and_counts_of_a_provider_it_does_what_its_twin_does() -> None:
-    hook, twin_hook = RecordingHook(), RecordingHook()
-    given: dict[str, Any] = {
-        "policy": small(), "warn_at": (0.3, 0.6), "reserved_tokens": 50, "context_window": 800,
-    }  # fmt: skip
-    with (
-        SimpleMemoryStore() as store,
-        Session.open(None, "sync", memory=store, model=ScriptedModel(), hooks=[twin_hook], **given) as twin,
-    ):
-        async with AsyncSession.open(
-            None, "async", memory=store, model=ScriptedModel(), hooks=[hook], **given
-        ) as session:
-            for number, message in enumerate(conversation(15)):
-                usage = {"input_tokens": 100 + number} if number % 5 == 0 else None
-                assert await session.append(message, usage=usage) == twin.append(message, usage=usage)
-                prepared, expected = await session.prepare(), twin.prepare()
-                assert prepared.messages == expected.messages
-                assert (prepared.tokens, prepared.is_noted) == (expected.tokens, expected.is_noted)
-                assert type(prepared.compaction) is type(expected.compaction)
-                ours, theirs = session._core.clock, twin._core.clock
-                assert (ours.boundary, ours.band, ours.noted) == (theirs.boundary, theirs.band, theirs.noted)
-            assert hook.names == twin_hook.names
-            assert {"CompactionCompleted", "ContextWarning"} <= set(hook.names)
-            assert await session.plan() == twin.plan()
-
-
 async def goes_on_meanwhile(call: Awaitable[Any], let_go: Callable[[], None]) -> None:
     """The loop goes on while *call* waits for what *let_go* lets go."""
     task = asyncio.ensure_future(call)

@@ -90,22 +90,6 @@ def test_the_provider_s_count_is_a_trigger_of_its_own(tmp_path: Path) -> None:
         assert session._core.clock.last_input_tokens == 0
 
 
-def test_a_request_larger_than_the_window_is_refused_with_both_numbers(tmp_path: Path) -> None:
-    hook = RecordingHook()
-    with Session.open(
-        tmp_path, "s", policy=small(), model=ScriptedModel(), context_window=1000, hooks=[hook]
-    ) as session:
-        huge = user("word " * 4000)
-        session.append(SYSTEM, user("before"), assistant("ok"), huge)
-        before = session.history()
-        with pytest.raises(ContextOverflowError, match=r"5,?\d\d\d.*1,?000") as caught:
-            session.prepare()
-        assert caught.value.context_window == 1000
-        assert caught.value.tokens > 1000
-        assert session.history() == before
-        assert hook.names.count("CompactionStarted") == hook.names.count("CompactionFailed")
-
-
 def test_a_boundary_that_cannot_be_fitted_changes_nothing_although_the_policy_could_compact(
     tmp_path: Path,
 ) -> None:

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from branching import POLICY, copied, line, opened, ranges
+from branching import copied, line, opened, ranges
 from conversations import Raw, assistant, conversation, exchange, user
 from siltstone import MemoryStore, Session
 from siltstone.engine import Compacted, Failed
 from siltstone.errors import HistoryConflictError
 from siltstone.events import HistoryBranched
 from siltstone.memory import Store
-from siltstone.testing import RecordingHook, ScriptedModel
+from siltstone.testing import RecordingHook
 
 SAID = conversation(3)
 REWRITTEN = {
@@ -211,24 +209,6 @@ def test_a_compaction_of_a_past_that_was_rewritten_meanwhile_is_not_committed(st
     assert (ranges(session), len(session.compactions())) == ([], 1)
 
 
-def test_a_branch_of_another_process_is_followed_and_can_be_undone_here(tmp_path: Path) -> None:
-    code = (
-        "import json, sys, siltstone\n"
-        "with siltstone.Session.open(sys.argv[1], 's') as session:\n"
-        "    session.observe(json.loads(sys.argv[2]))\n"
-    )
-    host = [*SAID[:4], user("Changed.")]
-    with Session.open(tmp_path, "s", policy=POLICY, model=ScriptedModel()) as session:
-        session.observe(copied(SAID))
-        subprocess.run([sys.executable, "-c", code, str(tmp_path), json.dumps(host)], check=True)
-        assert session.prepare().messages == host
-        assert session.observe(copied([*host, assistant("ok")])) == 1
-        (branch,) = session.compactions()
-        assert session.expand(branch.id) == SAID[4:]
-        session.undo_compaction()
-        assert session.history() == SAID
-
-
 def test_a_list_with_something_that_is_no_message_changes_nothing(store: Store) -> None:
     session = opened(store)
     session.observe(copied(SAID))
@@ -250,15 +230,6 @@ def test_what_was_forgotten_is_forgotten_on_every_branch(store: Store) -> None:
     assert said[secret]["content"] not in json.dumps(session.history())
     session.forget(start=len(said) - 1, end=len(said))
     assert said[-1]["content"] not in json.dumps(session.history())
-
-
-def test_what_the_provider_counted_is_of_the_past(store: Store) -> None:
-    session = opened(store)
-    session.observe(copied(SAID), usage={"input_tokens": 5_000})
-    session.observe(copied(SAID[:4]))
-    assert session._core.clock.last_input_tokens == 0
-    session.observe(copied([*SAID[:3], assistant("Other.")]), usage={"input_tokens": 70})
-    assert session._core.clock.last_input_tokens == 70
 
 
 def test_a_branch_that_leaves_a_cut_result_leaves_nothing_of_it_to_be_found(tmp_path: Path) -> None:

@@ -331,17 +331,3 @@ def test_a_branch_that_comes_with_the_usage_of_its_request_starts_from_that():
         (broken,) = [each for each in told if isinstance(each, CacheBroken)]
         assert broken.cached_tokens == 800
         assert (session._core.clock.cached_tokens, session._core.clock.last_input_tokens) == (40, 90)
-
-
-def test_no_undo_and_no_branch_tells_anything_where_nothing_is_cached():
-    told: list[Any] = []
-    now = [1_000.0]
-    with summarised(SimpleMemoryStore(), told) as session:
-        session._core._now = lambda: now[0]
-        session.append(user("On."), usage=usage(900, 800))
-        now[0] += 301
-        session.compact()
-        session.undo_compaction()
-        session.observe([user("Request 0."), user("Another way.")])
-        assert session.compactions()[-1].reason == "branch"
-    assert not [each for each in told if isinstance(each, CacheBroken)]

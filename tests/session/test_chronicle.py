@@ -15,7 +15,7 @@ from compacting import assistant, filler, user
 from gates import Gate
 from siltstone.engine import Compacted, Failed
 from siltstone.events import CompactionStarted
-from siltstone.messages import SummaryMessage, encode
+from siltstone.messages import encode
 from siltstone.systems.spacebot.config import ChronicleConfig
 from siltstone.testing import RecordingHook
 
@@ -125,25 +125,6 @@ def test_sb_43_a_change_of_the_mode_makes_a_job_stale():
         assert [outcome.reason for outcome in landed(policy=policy("rolling"))] == ["stale"]
         assert [encode(raw) for raw in session.history()] == before
         assert session.checkpoints() == []
-
-
-def test_rolling_and_checkpoints_follow_each_other_and_nothing_is_told_twice():
-    with opened() as session:
-        said(session, 25)
-        (first,) = session.checkpoints()
-        session.append(*turns(10, 26))
-        session.prepare(policy=policy("rolling"))
-        rolling = policy("rolling")
-        session._calls.policy, keeper = rolling, session._calls.policy
-        assert isinstance(session.compact(), Compacted)
-        session._calls.policy = keeper
-        assert sum(isinstance(raw, SummaryMessage) for raw in session.history()) == 2
-        session.append(*turns(20, 36))
-        assert isinstance(session.compact(), Compacted)
-        found = session.checkpoints()
-        assert found[0] == first
-        assert_contiguous(session)
-        assert sum(isinstance(raw, SummaryMessage) for raw in session.history()) == 1
 
 
 def test_an_undo_takes_a_checkpoint_back():

@@ -146,22 +146,6 @@ def test_no_content_is_refused(tmp_path: Path, text: str) -> None:
         assert session.log()[0] == message
 
 
-def test_an_empty_history_is_prepared(tmp_path: Path) -> None:
-    with Session.open(tmp_path, "s", policy=POLICY, model=ScriptedModel(), context_window=1_000) as session:
-        assert session.prepare().messages == []
-        assert session.compact().messages == []
-
-
-def test_a_hook_that_raises_breaks_nothing(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    def hook(event: object) -> None:
-        raise ValueError("no")
-
-    with Session.open(tmp_path, "s", policy=POLICY, model=ScriptedModel(), hooks=[hook]) as session:
-        filled(session)
-        assert isinstance(session.compact(), Compacted)
-    assert "a hook failed on CompactionStarted" in caplog.text
-
-
 def test_mk_59_bad_usage_data_do_not_end_a_turn(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     with Session.open(tmp_path, "s", policy=POLICY, model=ScriptedModel()) as session:
         for usage in ("many", {"input_tokens": "7"}, -1, object(), {"prompt_tokens": None}):

@@ -463,21 +463,6 @@ def test_without_memory_there_are_no_facts(tmp_path: Path) -> None:
             session.facts()
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"fact_min": 10, "fact_max": 5}, "fact_min must be an integer in 0..5"),
-        ({"max_facts": 0}, "max_facts must be an integer >= 1"),
-        ({"ttl": timedelta(0)}, "ttl must be None or a timedelta > 0"),
-        ({"patterns": 1}, "patterns must be True or False"),
-        ({"extraction_timeout": 0}, "extraction_timeout must be"),
-    ],
-)
-def test_a_configuration_that_cannot_be_is_refused(change: dict[str, Any], message: str) -> None:
-    with pytest.raises(siltstone.ConfigError, match=message):
-        KnowledgeConfig(**change)
-
-
 def asynchronously(
     play: Callable[[siltstone.AsyncSession, Model], Any], path: Path, model: Model, **options: Any
 ) -> None:

@@ -72,15 +72,6 @@ def test_an_empty_list_is_refused_where_something_was_said(tmp_path: Path) -> No
         assert session.history() == conversation(1)
 
 
-def test_usage_is_heard_with_what_is_new(tmp_path: Path) -> None:
-    with opened(tmp_path) as session:
-        session.observe([user("a")])
-        session.observe([user("a"), assistant("b")], usage={"prompt_tokens": 40})
-        assert session._core.clock.last_input_tokens == 40
-        session.observe([user("a"), assistant("b")], usage={"prompt_tokens": 50})
-        assert session._core.clock.last_input_tokens == 40
-
-
 @pytest.mark.parametrize("store", [SimpleMemoryStore, None])
 def test_half_a_character_in_a_text_is_no_reason_to_refuse_a_list(tmp_path: Path, store: Any) -> None:
     """As where a host has cut a text in the middle of an emoji. The summary may quote it."""

@@ -90,17 +90,6 @@ def test_what_is_small_or_no_result_is_appended_as_it_is():
         assert session.compactions() == []
 
 
-def test_no_hook_of_a_compaction_is_asked_and_the_next_one_is_not_put_off():
-    asked: list[Any] = []
-    call, result = exchange("a", LINES)
-    with opened(SimpleMemoryStore(), ThresholdCompactor(), on_before_compact=asked.append) as session:
-        session.append(user("Go."), call)
-        session.offload(result, 500, usage={"input_tokens": 900})
-        assert asked == []
-        assert session._core.clock.last_attempt is None
-        assert session.usage.input_tokens == 0
-
-
 def test_bad_arguments_write_nothing():
     with opened(SimpleMemoryStore()) as session:
         for tokens in (63, -1, 1.5, "many", True):

@@ -101,17 +101,6 @@ def test_where_nothing_can_be_discarded_the_error_is_the_callers_at_once():
         assert len(provider.requests) == 1
 
 
-def test_any_other_error_is_the_callers():
-    with opened() as session:
-        worked(session)
-
-        def call(messages: Any) -> None:
-            raise ConnectionError("reset")
-
-        with pytest.raises(ConnectionError):
-            session.ask(call)
-
-
 @pytest.mark.parametrize("stop", [KeyboardInterrupt, ConnectionError])
 def test_what_stops_a_retry_loses_nothing_and_leaves_no_note_behind(stop: type[BaseException]):
     with opened() as session:

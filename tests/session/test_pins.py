@@ -7,14 +7,7 @@ from pathlib import Path
 import pytest
 
 from conversations import assistant, conversation, play, user
-from siltstone import (
-    CompactionConfig,
-    ConfigError,
-    ContextOverflowError,
-    Session,
-    ThresholdCompactor,
-    estimate_tokens,
-)
+from siltstone import CompactionConfig, ConfigError, Session, ThresholdCompactor, estimate_tokens
 from siltstone.engine import Compacted
 from siltstone.testing import ScriptedModel
 
@@ -54,21 +47,6 @@ def test_what_is_not_in_the_view_cannot_be_pinned(tmp_path: Path, seq: int) -> N
 
 
 # -- what is sent beside the history -------------------------------------------------------------
-
-
-def test_prepare_leaves_room_for_the_reserved_tokens(tmp_path: Path) -> None:
-    policy = ThresholdCompactor(CompactionConfig(auto_compact_threshold=900, max_summary_tokens=50))
-    with Session.open(
-        tmp_path, "s", policy=policy, model=ScriptedModel(), context_window=1000, reserved_tokens=400
-    ) as session:
-        prepared = play(session, conversation(20))
-        assert all(p.tokens <= 600 for p in prepared)
-        assert any(isinstance(p.compaction, Compacted) for p in prepared)
-        session.append(user("word " * 600))
-        with pytest.raises(ContextOverflowError) as caught:
-            session.prepare()
-        assert caught.value.tokens > 1000
-        assert caught.value.context_window == 1000
 
 
 def test_rule_10_a_policy_for_one_boundary_is_checked_too(tmp_path: Path) -> None:

@@ -76,17 +76,6 @@ def test_it_asks_no_hook_and_no_curator_and_counts_no_boundary(tmp_path: Path) -
         assert len(asked) == 2, "the hook and the curator, once each"
 
 
-def test_what_is_pinned_is_not_planned_away(tmp_path: Path) -> None:
-    with Session.open(tmp_path, "s", policy=small(), model=ScriptedModel()) as session:
-        grown(session, 20)
-        assert session.plan().covers[0][0] == 0
-        session.pin(0)
-        planned = session.plan()
-        assert planned.covers[0][0] > 0
-        done = session.prepare().compaction
-        assert done.covers == planned.covers
-
-
 def test_where_the_net_alone_is_due_its_plan_is_given(tmp_path: Path) -> None:
     policy = ThresholdCompactor(CompactionConfig(auto_compact_threshold=600))
     with Session.open(tmp_path, "s", policy=policy, context_window=1_000) as session:

@@ -79,37 +79,6 @@ def test_a_failed_attempt_tells_the_policy_how_long_the_log_was_and_a_good_one_f
         assert policy.contexts[-1].failed_at is None
 
 
-def test_where_an_attempt_failed_is_known_to_the_next_process(tmp_path: Path):
-    with (
-        MemoryStore.open(tmp_path) as store,
-        opened(Seen(), ScriptedModel([ConnectionError("no")]), store) as session,
-    ):
-        said(session, 5)
-    policy = Seen()
-    with MemoryStore.open(tmp_path) as store, opened(policy, ScriptedModel(), store) as session:
-        said(session, 1)
-    assert policy.contexts[0].failed_at == 5
-
-
-def test_a_waterfall_whose_model_failed_waits_a_quarter_of_a_window():
-    model = ScriptedModel([ConnectionError("no"), *["The words of one summary."] * 40])
-    with opened(WaterfallCompactor(WATERFALL), model, SimpleMemoryStore()) as session:
-        attempts = [(at, type(each).__name__) for at in range(1, 20) for each in said(session, 1)]
-    assert attempts == [(13, "Failed"), (15, "Compacted")]
-
-
-def test_a_policy_is_given_its_earlier_summaries_that_no_view_shows():
-    policy, model = Seen(), ScriptedModel([f"Summary {n} of what was said." for n in range(200)])
-    with opened(policy, model, SimpleMemoryStore()) as session:
-        attempts = said(session, 60)
-    assert len([each for each in attempts if isinstance(each, Compacted)]) > 3
-    for number, trigger in enumerate(policy.triggers):
-        texts = [message.text for message in trigger.past]
-        assert len(texts) == max(0, number - 1), "all but the one that the view shows"
-        assert all(f"Summary {n} " in text for n, text in enumerate(texts))
-    assert all(message.covers for message in policy.triggers[-1].past)
-
-
 def test_at_most_64_earlier_summaries_are_given_the_newest():
     policy, model = Seen(), ScriptedModel([f"Summary {n} of what was said." for n in range(400)])
     with opened(policy, model, SimpleMemoryStore()) as session:

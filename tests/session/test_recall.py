@@ -15,7 +15,7 @@ from hypothesis import given, strategies as st
 from conversations import assistant, exchange, small, turns, user
 from embedders import Counting
 from hostile_texts import hostile
-from siltstone import ConfigError, Entry, MemoryStore, RecallConfig, Session, SimpleMemoryStore
+from siltstone import Entry, MemoryStore, RecallConfig, Session, SimpleMemoryStore
 from siltstone.errors import StoreIoError
 from siltstone.events import RecallFailed, RecallInjected
 from siltstone.messages import RecalledMessage, broken_tool_groups, read_history
@@ -132,22 +132,6 @@ def test_oc_74_at_the_head_it_is_behind_the_summary(tmp_path: Path) -> None:
         one.append(user(QUESTION))
         roles = [message.provenance for message in read_history(one.prepare().messages)][:3]
         assert roles == ["original", "compaction_summary", "recalled_context"]
-
-
-@pytest.mark.parametrize("words", ["y", "ok", "  "])
-def test_oc_19_a_short_query_recalls_nothing(events: list[Any], words: str) -> None:
-    with opened(None, events, memory=SimpleMemoryStore()) as one:
-        one.append(user(words))
-        answer = one.prepare()
-        assert (answer.recalled, events[-1].reason) == ("", "short_query")
-
-
-def test_oc_39_nothing_is_placed_where_nothing_is_relevant(session: Session, events: list[Any]) -> None:
-    for question in ("how do penguins hibernate in Patagonia?", "sing me something by Schubert"):
-        session.append(user(question), assistant("no"), user(question), assistant("no"), user(question))
-        answer = session.prepare()
-        assert (answer.recalled, events[-1].reason) == ("", "no_hits")
-        assert answer.messages == answer.history
 
 
 def test_oc_18_a_block_that_is_handed_back_is_not_logged_and_not_searched(session: Session) -> None:
@@ -290,24 +274,6 @@ def test_recall_by_hand_takes_a_query_or_messages_and_changes_nothing(session: S
     assert session.history() == before
 
 
-def test_a_session_without_recall_recalls_nothing(tmp_path: Path, events: list[Any]) -> None:
-    with opened(tmp_path, events, recall=False) as one:
-        talk(one)
-        one.append(user(QUESTION))
-        assert (one.prepare().recalled, recalled(one.prepare().messages)) == ("", [])
-        with pytest.raises(ConfigError, match="open it with recall=True"):
-            one.recall(QUESTION)
-    with opened(tmp_path, recall=RecallConfig(enabled=False)) as one:
-        assert one.prepare().recalled == ""
-    assert not [event for event in events if isinstance(event, RecallInjected)]
-
-
-def test_a_question_behind_a_huge_paste_is_answered(session: Session, events: list[Any]) -> None:
-    session.append(user("log line with numbers\n" * 2_000 + QUESTION))
-    assert EVIDENCE in session.prepare().recalled
-    assert isinstance(events[-1], RecallInjected)
-
-
 @pytest.mark.parametrize("query", [QUESTION, "gravel and sand " * 300 + f"{QUESTION[:-1]} " * 120])
 def test_a_long_hit_is_cut_to_what_was_asked_at_the_end(query: str) -> None:
     with opened(None, memory=SimpleMemoryStore()) as one:
@@ -370,17 +336,6 @@ def test_the_documented_form_keeps_no_words_of_what_was_forgotten() -> None:
     store.forget(session_id="s", entry_ids=[store.entries("s").entries[0].entry_id])
     assert EVIDENCE not in {detail.content for detail in search.find(*asked)}
     assert not any("walrus" in known.tokens for known in search._known.values())
-
-
-def test_oc_40_evidence_that_is_two_years_old_is_recalled(tmp_path: Path) -> None:
-    from datetime import UTC, datetime, timedelta
-
-    then = datetime.now(UTC) - timedelta(days=731)
-    with opened(tmp_path, policy=None) as one:
-        one.store.index("s", [Entry(EVIDENCE, created_at=then), *(Entry(f"silt {n}") for n in range(50))])
-        one.append(user(QUESTION))
-        found = parse_block(one.prepare().recalled)
-        assert (f"{then:%Y-%m-%d %H:%M}", "user", EVIDENCE) in found[1]
 
 
 @pytest.mark.parametrize("placement", ["head", "tail"])

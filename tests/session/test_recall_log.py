@@ -142,18 +142,6 @@ def test_the_log_of_recalls_has_no_text_of_an_entry_or_of_a_query(tmp_path: Path
         assert not file.is_file() or b"basalt" not in file.read_bytes()
 
 
-def test_a_deleted_session_leaves_no_recall(tmp_path: Path) -> None:
-    with MemoryStore.open(tmp_path) as store:
-        filled(store)
-        with opened(store) as session:
-            asked(session)
-        store.delete_session("s")
-        store.revive("s")
-        with opened(store) as session:
-            assert session.recalls() == []
-    assert recalls_in(tmp_path) == 0
-
-
 def noted(log: SessionLog, *seqs: int) -> None:
     version = log.version()
     assert version is not None

@@ -48,18 +48,6 @@ def answered(session: Session, provider: Callable[[list[Any]], str]) -> Prepared
             prepared = session.recover(error)
 
 
-def test_an_overflow_is_answered_by_a_compaction(tmp_path: Path) -> None:
-    hook, provider = RecordingHook(), Provider(700)
-    with Session.open(tmp_path, "s", policy=POLICY, model=ScriptedModel(), hooks=[hook]) as session:
-        session.append(*conversation(), user("next"))
-        prepared = answered(session, provider)
-        assert provider.calls == 2
-        assert isinstance(prepared.compaction, Compacted)
-        assert prepared.compaction.events[0].cause == "overflow"  # type: ignore[union-attr]
-        assert session.prepare() == prepared
-        assert session.history() == prepared.history
-
-
 def test_what_recover_gives_is_within_the_window_where_its_aim_is_not(tmp_path: Path) -> None:
     """No summary can be had, and three quarters of the view, its aim, are far more than the window."""
     window = 700
@@ -204,13 +192,6 @@ def test_the_session_learns_from_a_refusal_how_large_a_request_may_be(
         assert session.context_window == (limit if share else 10_000), "in the provider's own tokens"
     with Session.open(tmp_path, "s", policy=POLICY, context_window=10_000) as session:
         assert session.context_window == (limit if share else 10_000)
-
-
-def test_without_a_window_a_refusal_that_names_none_teaches_none(tmp_path: Path) -> None:
-    with Session.open(tmp_path, "s", policy=POLICY, model=ScriptedModel()) as session:
-        session.append(*conversation(), user("next"))
-        session.recover(ValueError("Your input exceeds the context window of this model."))
-        assert session.context_window is None
 
 
 def test_a_limit_below_a_fixed_threshold_is_learned_and_the_session_goes_on(tmp_path: Path) -> None:

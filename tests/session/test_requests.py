@@ -17,7 +17,6 @@ from servers.messages import Messages
 from servers.responses import Responses
 from siltstone import CompactionConfig, Prepared, Session, SimpleMemoryStore, SmartTrim, ThresholdCompactor
 from siltstone.errors import IllegalHistoryError
-from siltstone.messages import validate_history
 from siltstone.systems.openclaw import SmartTrimConfig
 from siltstone.testing import ScriptedModel
 from speaking import DIALECTS, Dialect, Speaker
@@ -81,15 +80,6 @@ def test_words_beside_results_are_the_request_in_flight(settings: dict[str, Any]
         if settings or at <= 40:
             assert "Build A and deploy" in shown
     assert compactions >= 2
-
-
-def test_a_reminder_beside_results_does_not_take_the_place_of_the_request() -> None:
-    reminder = "<system-reminder>The linter is unhappy.</system-reminder>"
-    raws = [user("Build A and deploy it to /prod."), *steps(0, 20, reminder), *steps(20, 70)]
-    *_, (_, last) = played(raws)
-    shown = json.dumps(last.messages)
-    assert "Build A and deploy" in shown
-    assert reminder not in shown
 
 
 def test_the_newest_words_of_the_user_are_in_every_request_of_two_real_sessions(data_dir: Path) -> None:
@@ -249,12 +239,3 @@ def test_a_result_that_answers_no_call_is_refused_before_it_is_written(dialect: 
             with pytest.raises(IllegalHistoryError, match="duplicate-result"):
                 session.offload(wrong[-1])
         assert len(session.log()) == 3
-
-
-def test_a_result_after_other_messages_is_kept_and_the_request_is_legal() -> None:
-    say = Speaker("openai.chat")
-    with Session.open(None, "s", memory=SimpleMemoryStore(), context_window=4_000) as session:
-        session.append(say.request("Go."), say.call("a", "ls"), say.request("Are you there?"))
-        session.append(say.result("a", "the late answer"))
-        assert len(session.log()) == 4
-        assert validate_history(session.prepare().messages) == []

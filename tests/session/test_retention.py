@@ -17,7 +17,6 @@ from siltstone.engine import Compacted
 from siltstone.errors import ConfigError, InvalidEntryError
 from siltstone.events import ArchiveFailed, Event, MemoryExpired
 from siltstone.memory import Entry, ExpireReport
-from siltstone.recall import RecallConfig
 from siltstone.stores import SimpleMemoryStore
 from siltstone.testing import ScriptedModel
 from storing import contents, entries
@@ -144,15 +143,6 @@ def test_oc_21_the_same_text_of_the_same_role_is_found_once_where_that_is_chosen
         assert (len(set(kept)) == len(kept)) is once
         assert {role for role, _ in kept} == {"user", "assistant"}, "another role is another text"
         assert len(session.log()) == 32
-
-
-def test_a_recall_with_bounds_of_its_own_brings_them(tmp_path: Path) -> None:
-    config = RecallConfig(max_segments=7, eviction_days=0)
-    for recall, expected in ((config, Retention(7, None, once=True)), (RecallConfig(), None)):
-        with Session.open(tmp_path, f"s{recall.max_segments}", recall=recall) as session:
-            assert session._core.retention == expected
-    with Session.open(tmp_path, "own", recall=config, retention=None) as session:
-        assert session._core.retention is None
 
 
 @pytest.mark.parametrize("call", ["observe", "retract"])

@@ -129,19 +129,6 @@ def test_a_list_of_all_runs_with_another_first_message_takes_the_place_of_all(
     assert [record.reason for record in session.compactions()] == ["branch"]
 
 
-def test_a_list_of_an_earlier_run_with_another_first_message_is_refused_too(store: Store) -> None:
-    session = opened(store)
-    session.observe(copied(FIRST))
-    session.new_run()
-    session.observe(copied(run := talk(50, 2, "Valve")))
-    before = session.log()
-    with pytest.raises(HistoryConflictError, match="an earlier run"):
-        session.observe(copied([user("Pump 0 is broken."), *FIRST[1:], user("Which one is broken?")]))
-    assert session.log() == before
-    session.observe(copied([user("Valve 50 is broken."), *run[1:]]))
-    assert session.history() == [*FIRST, user("Valve 50 is broken."), *run[1:]], "the list of this run"
-
-
 def test_an_exchange_that_each_run_has_makes_no_list_one_of_all_runs(store: Store) -> None:
     hello = [user("Hi"), assistant("Hello.")]
     session = opened(store)
@@ -150,27 +137,6 @@ def test_an_exchange_that_each_run_has_makes_no_list_one_of_all_runs(store: Stor
     session.observe(copied([*talk(50, 1, "Valve"), *hello]))
     session.observe(copied([user("Valve 50 is broken."), assistant("Oh."), *hello]))
     assert session.history() == [*hello, *FIRST, user("Valve 50 is broken."), assistant("Oh."), *hello]
-
-
-def test_a_loop_that_begins_again_says_so(store: Store) -> None:
-    session = opened(store)
-    session.observe(copied(FIRST))
-    session.new_run()
-    assert session.observe([user("Hello again.")]) == 1
-    assert session.history() == [*FIRST, user("Hello again.")]
-    session.new_run()
-    assert session.observe([user("Hello again."), assistant("Yes?"), user("Go on.")]) == 2, "it goes on"
-
-
-def test_a_host_that_sends_only_what_is_new_is_followed_for_forty_turns(store: Store) -> None:
-    session, said = opened(store, unrelated="always", context_window=50_000), list[Raw]()
-    for number in range(40):
-        raws = [user("yes" if number % 3 else f"Question {number}?"), assistant(f"Answer {number}.")]
-        assert session.observe(raws[:1]) == 1
-        session.append(raws[1])
-        said += raws
-    assert session.history() == session.log() == said
-    assert not session.compactions()
 
 
 def test_without_the_option_such_a_host_is_told_of_it_once(

@@ -107,16 +107,6 @@ def test_what_was_left_out_is_found_after_a_reopen_too(tmp_path: Path):
         assert left < set(entries), "those that left, and the next ones"
 
 
-def test_a_fork_begins_with_the_whole_history_and_finds_what_was_left_out(session: Session):
-    session.append(*map(said, range(24)))
-    left = numbers(session.prepare())
-    with session.fork("branch", prompt="what was said?") as fork:
-        assert len(fork.history()) == 25
-        assert all(found(fork, number) for number in left)
-        prepared = fork.prepare()
-        assert {number for number in range(24) if found(fork, number)} == numbers(prepared)
-
-
 def test_another_worker_trims_its_own_request_and_each_searches_beside_its_own(tmp_path: Path):
     with opened(tmp_path) as one, opened(tmp_path) as other:
         one.append(*map(said, range(24)))
@@ -180,16 +170,6 @@ def test_a_learned_window_that_leaves_a_trim_no_room_is_kept_by_the_net_and_an_u
         assert len(session.log()) == 24
 
 
-def test_a_provider_that_refuses_a_shaped_request_gets_a_smaller_one(session: Session):
-    session.append(*map(said, range(24)))
-    sent = session.prepare().tokens
-    smaller = session.recover(ValueError("context_length_exceeded"))
-    assert smaller.tokens <= sent * 3 // 4
-    again = session.recover(ValueError("context_length_exceeded"))
-    assert again.tokens <= smaller.tokens // 2
-    assert len(session.log()) == 24
-
-
 def test_what_was_forgotten_is_in_no_request_and_no_search(session: Session):
     session.append(*(said(number, "falcon" if number == 1 else "") for number in range(24)))
     assert 1 in numbers(session.prepare())
@@ -234,13 +214,6 @@ def test_an_entry_is_made_once_and_told_once(tmp_path: Path):
         assert made[0] == count == len(left) + 8, "what leaves next is there already"
         assert sum(made) == session.store.stats("s").entries
         assert len(made) <= 2, "and many requests write nothing"
-
-
-def test_another_policy_for_one_call_has_the_view(session: Session):
-    session.append(*map(said, range(24)))
-    session.prepare()
-    assert len(session.prepare(policy=None).messages) == 24
-    assert session.prepare().trimmed
 
 
 def test_a_pinned_message_is_in_every_request(session: Session):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -91,13 +90,6 @@ def test_a_wish_is_there_after_a_restart_and_in_other_sessions_of_the_namespace(
         assert wishes(again) == ["I am allergic to shellfish"]
 
 
-def test_a_newer_wish_of_one_subject_takes_the_place_of_the_older(session: Session) -> None:
-    session.append(user("My favourite color is red."), assistant("ok"))
-    session.append(user("My favourite color is green."), assistant("ok"))
-    talk(session)
-    assert [each for each in wishes(session) if "color" in each] == ["My favourite color is green"]
-
-
 def test_a_forgotten_wish_is_gone(session: Session) -> None:
     talk(session)
     session.forget(text="shellfish")
@@ -133,17 +125,6 @@ def test_a_host_adds_a_wish_and_nothing_is_placed_where_the_switch_is_off(tmp_pa
     with opened(tmp_path, recall=RecallConfig(standing=False)) as off:
         assert off.prepare().standing == ""
         assert len(off.standing()) == 1
-
-
-def test_a_wish_with_an_end_leaves_at_its_end(tmp_path: Path) -> None:
-    with opened(tmp_path) as one:
-        one.append(user("hello there"))
-        one.save("No meat in Lent", "preference", tags=["standing"], valid_until=time.time() + 1.5)
-        one.save("Answers in French", "preference", tags=["standing"])
-        assert wishes(one) == ["No meat in Lent", "Answers in French"]
-        time.sleep(1.6)
-        one.append(user("and now?"))
-        assert wishes(one) == ["Answers in French"]
 
 
 def test_a_list_with_the_block_that_has_been_through_json_is_no_message_of_the_log(session: Session) -> None:

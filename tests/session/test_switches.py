@@ -18,14 +18,13 @@ from siltstone import (
     AsyncSession,
     CompactionConfig,
     ConfigError,
-    Emergency,
     MemoryStore,
     RecallConfig,
     Session,
     SimpleMemoryStore,
     ThresholdCompactor,
 )
-from siltstone.engine import Compacted, Skipped
+from siltstone.engine import Compacted
 from siltstone.errors import InvalidEntryError, InvalidMessageError, SiltstoneError
 from siltstone.knowledge import KnowledgeConfig
 from siltstone.llm import CompletionRequest
@@ -49,16 +48,6 @@ def test_compaction_alone_compacts_and_indexes_nothing(tmp_path: Path) -> None:
         assert store.stats("s").entries == 0
 
 
-def test_memory_alone_keeps_the_whole_history(tmp_path: Path) -> None:
-    with Session.open(tmp_path, "s", policy=None, context_window=100) as session:
-        prepared = play(session, conversation(10))
-        assert all(p.compaction is None for p in prepared)
-        assert session.history() == conversation(10)
-        assert isinstance(session.compact(), Skipped)
-        (hit, *_) = session.search("topic0")
-        assert hit.in_context
-
-
 @pytest.mark.parametrize("asked", [False, True])
 def test_recall_that_is_off_switches_nothing_else_on(tmp_path: Path, asked: bool) -> None:
     """A RecallConfig is true, whatever it says."""
@@ -73,24 +62,6 @@ def test_recall_that_is_off_switches_nothing_else_on(tmp_path: Path, asked: bool
         assert all(p.recalled == "" for p in prepared)
         assert len(session.facts()) == asked
     assert {request.purpose for request in model.requests} == {"summary"}
-
-
-def test_another_policy_for_one_boundary(tmp_path: Path) -> None:
-    with Session.open(tmp_path, "s", policy=POLICY, model=ScriptedModel()) as session:
-        play(session, conversation(10)[:4])
-        session.append(user("word " * 2000))
-        assert session.prepare(policy=None).compaction is None
-        assert isinstance(session.prepare().compaction, Compacted)
-        session.append(assistant("ok"), user("word " * 3000))
-        outcome = session.prepare(policy=ThresholdCompactor()).compaction
-        assert outcome is None, "the default threshold is far above"
-
-
-def test_a_policy_without_a_model_needs_none(tmp_path: Path) -> None:
-    with Session.open(tmp_path, "s", policy=Emergency(), context_window=600) as session:
-        prepared = play(session, conversation(10))
-        assert all(p.tokens <= 600 for p in prepared)
-        assert any(isinstance(p.compaction, Compacted) for p in prepared)
 
 
 @pytest.mark.parametrize(
@@ -249,15 +220,6 @@ def test_help_of_open_shows_each_option_with_its_type_and_default(kind: type[Any
 
 def opened(path: Path) -> Any:
     return Session.open(path, "s")
-
-
-def test_instructions_and_usage_are_there(tmp_path: Path) -> None:
-    with Session.open(tmp_path, "s", policy=POLICY, model=ScriptedModel()) as session:
-        assert "memory_search" in session.memory_instructions
-        assert session.usage.output_tokens == 0
-        play(session, conversation(10))
-        assert session.usage.output_tokens > 0
-        assert session.usage.input_tokens > session.usage.output_tokens
 
 
 @pytest.mark.parametrize("index_tools", [True, False])

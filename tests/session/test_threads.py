@@ -16,8 +16,6 @@ from typing import Any
 
 import pytest
 
-from conversations import assistant, user
-from siltstone import AsyncSession, MemoryStore, Session, ThresholdCompactor
 from siltstone.session.aio import in_thread
 
 pytestmark = pytest.mark.anyio
@@ -116,17 +114,6 @@ async def test_a_caller_goes_on_in_its_own_context() -> None:
 
     names = ["one", "other"]
     assert await asyncio.gather(*map(caller, names)) == names
-
-
-async def test_what_another_worker_does_is_seen_by_the_next_prepare(tmp_path: Path) -> None:
-    with MemoryStore.open(tmp_path) as store:
-        opened = {"memory": store, "policy": ThresholdCompactor(), "context_window": 9_000}
-        async with AsyncSession.open(None, "s", **opened) as session:  # type: ignore[arg-type]
-            await session.append(user("one"), assistant("two"), user("three"))
-            await session.prepare()
-            with Session.open(None, "s", memory=store) as other:
-                other.append(assistant("four"))
-            assert (await session.prepare()).messages[-1] == assistant("four")
 
 
 def test_the_end_of_a_process_waits_for_the_step_under_way(tmp_path: Path) -> None:

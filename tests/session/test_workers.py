@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from conversations import conversation, user
-from siltstone import CompactionConfig, Entry, Session, ThresholdCompactor
+from siltstone import CompactionConfig, Session, ThresholdCompactor
 from siltstone.archive.records import Record
 from siltstone.engine import Compacted
 from siltstone.errors import ConfigError, StoreConflictError, StoreCorruptError
@@ -228,21 +228,6 @@ def test_a_fork_that_breaks_off_deletes_nothing_of_another_worker(
         write_session(store, "x", broken())
     with Session.open(None, "x", memory=store, policy=None) as other:
         assert other.log() == [*conversation(2), user("from another worker")]
-
-
-def test_a_fork_that_breaks_off_deletes_no_entries_of_another_worker(store: Store) -> None:
-    def broken() -> Iterator[Record]:
-        for record in records_of(store, "s"):
-            yield Record(record.kind, "s", json.loads(json.dumps(record.body)))
-        store.index("x", [Entry("from another worker")])
-        raise OSError("the file ends")
-
-    with worker(store) as session:
-        session.append(*conversation(2))
-    with pytest.raises(OSError, match="the file ends"):
-        write_session(store, "x", broken())
-    assert [each.content for each in store.entries("x").entries] == ["from another worker"]
-    assert store.open_log("x").state().next_seq == len(conversation(2))
 
 
 def test_an_undo_of_a_named_compaction_undoes_no_other(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
