@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 from array import array
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +20,6 @@ from siltstone.archive.files import (
     read_vectors,
     write_vectors,
 )
-from siltstone.archive.live import Said
 from siltstone.archive.records import (
     Record,
     Segment,
@@ -268,19 +266,6 @@ def test_oc_27_a_file_of_which_half_counts_no_more_is_written_anew(tmp_path: Pat
     assert len(archive.path.read_bytes().splitlines()) <= 2 * 10 + 65
 
 
-def test_messages_of_one_call_cost_one_write_to_the_disk(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    archive = SegmentArchive(tmp_path)
-    synced: list[int] = []
-    monkeypatch.setattr(os, "fsync", synced.append)
-    said = [Said("user", f"message {number % 30}", number) for number in range(40)]
-    added = archive.add_all("s", [*said, Said("user", "\ud800", 41)])
-    assert [isinstance(each, Segment) for each in added[:40]] == [True] * 30 + [False] * 10
-    assert len(synced) == 1
-    assert len(archive) == len(SegmentArchive(tmp_path)) == 30 + isinstance(added[40], Segment)
-
-
 def test_oc_25_after_a_write_that_fails_later_ones_are_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -330,23 +315,3 @@ def test_our_own_file_has_everything(tmp_path: Path) -> None:
     assert read[0].body["raw"] == raw
     assert read[1].fact() == fact
     assert loaded.skipped == 0
-
-
-def test_our_own_file_refuses_an_unknown_kind_and_skips_another_format(tmp_path: Path) -> None:
-    path = tmp_path / "all.jsonl"
-    with pytest.raises(ConfigError, match="'gossip'"):
-        write_everything(path, [Record("gossip", "s", {})])
-    assert not path.exists()
-    path.write_text('{"format": "other"}\nnonsense\n', "utf-8")
-    loaded = read_everything(path)
-    assert list(loaded) == []
-    assert loaded.skipped == 2
-    with pytest.raises(ConfigError, match="holds no fact"):
-        Record("entry", "s", {}).fact()
-
-
-def test_reading_is_streamed(tmp_path: Path) -> None:
-    path = tmp_path / "all.jsonl"
-    write_everything(path, (Record("entry", "s", {"n": n}) for n in range(100)))
-    items: Iterator[Record] = iter(read_everything(path))
-    assert next(items).body == {"n": 0}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -234,21 +233,6 @@ def test_a_segment_whose_id_is_too_long_for_the_vectors_is_refused_before_anythi
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
     archive.replace("a", [segment_of("a", "user", "four", NOW, id="x" * 65_535)])
     assert ContextArchive(tmp_path).stats()["vectors"] == 1
-
-
-def test_facts_of_one_session_are_written_beside_those_of_others(tmp_path: Path) -> None:
-    archive = ContextArchive(tmp_path)
-    archive.put_facts(
-        "a", [Fact("1", "decision", "Use tabs", created_at=1), Fact("2", "config", "x", deleted_at=3)]
-    )
-    archive.put_facts("b", [Fact("3", "config", "Port 80", "web", 2, "4")])
-    assert archive.put_facts("a", [Fact("5", "decision", "Use spaces", created_at=9)]) == 2
-    lines = [json.loads(line) for line in (tmp_path / "knowledge.jsonl").read_text("utf-8").splitlines()]
-    assert lines == [
-        {"id": "3", "type": "config", "content": "Port 80", "context": "web", "timestamp": 2,
-         "supersededBy": "4", "sessionId": "b"},
-        {"id": "5", "type": "decision", "content": "Use spaces", "timestamp": 9, "sessionId": "a"},
-    ]  # fmt: skip
 
 
 @pytest.mark.parametrize("bounds", [{"max_segments": 0}, {"eviction_days": -1}, {"dimension": 7}])

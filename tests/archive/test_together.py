@@ -182,15 +182,6 @@ def test_an_interrupt_after_a_write_loses_nothing_by_the_next_rewrite(
     assert on_disk(tmp_path) == {"silt", "stone", "granite"}
 
 
-def test_vectors_of_what_left_because_there_was_too_much_leave_too(tmp_path: Path) -> None:
-    archive = ContextArchive(tmp_path, max_segments=10)
-    for n in range(150):
-        archive.add("s", said(f"text {n}", start=NOW + n))
-    found = read_vectors(tmp_path / "vectors.bin")
-    assert len(found.by_id) <= 2 * 10 + 65
-    assert {each.id for each in archive.timeline()} <= found.by_id.keys()
-
-
 def test_what_a_killed_process_left_of_a_file_leaves_with_the_next_rewrite(tmp_path: Path) -> None:
     """It may have a text that is forgotten now, and would take more of the disk with each kill."""
     killed = f"""

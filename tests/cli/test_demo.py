@@ -52,15 +52,6 @@ def test_it_reads_compacts_remembers_and_reopens(tmp_path: Path) -> None:
     assert again["recall_at_5"] == first["recall_at_5"]
 
 
-def test_it_runs_as_a_documented_system(tmp_path: Path) -> None:
-    first = report(demo(tmp_path / "store", "--json", "--turns", "12", "--preset", "rustant"))
-    assert first["compactions"] >= 1
-    assert first["over_window"] == 0
-    result = demo(tmp_path / "store", "--turns", "14", "--preset", "meerkat")
-    assert result.returncode == 2
-    assert "preset 'rustant'" in result.stderr
-
-
 def test_a_run_that_ended_early_goes_on_where_it_ended(tmp_path: Path) -> None:
     report(demo(tmp_path / "store", "--json", "--turns", "7"))
     result = demo(tmp_path / "store", "--turns", "20", "--picture")

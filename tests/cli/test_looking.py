@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -16,7 +13,6 @@ from typer.testing import CliRunner
 from conversations import assistant, exchange, small, turns, user
 from siltstone import Session, estimate_tokens
 from siltstone.cli.app import app
-from siltstone.cli.show import hit_text
 from siltstone.engine import Compacted
 from siltstone.messages import RecalledMessage
 from siltstone.messages.text import is_hidden
@@ -115,16 +111,6 @@ def test_nothing_that_was_said_steers_the_terminal(tmp_path: Path) -> None:
     assert not [char for char in told("show", tmp_path, "-s", f"{name}?", code=2) if is_hidden(char)]
 
 
-def test_any_script_is_written_where_the_system_names_a_smaller_code(tmp_path: Path) -> None:
-    with Session.open(tmp_path, "s") as session:
-        session.append(user("淤泥 \N{OTTER}"))
-    environment = {**os.environ, "LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0"}
-    for more in ([], ["--json"]):
-        command = [sys.executable, "-m", "siltstone", "show", str(tmp_path), *more]
-        done = subprocess.run(command, capture_output=True, env=environment, check=True)
-        assert "淤泥 \N{OTTER}" in done.stdout.decode()
-
-
 def test_a_compaction_is_told_message_by_message(path: Path) -> None:
     first, second = (each["id"] for each in answer("compactions", path, "-s", "work")["compactions"])
     one = answer("compactions", path, "-s", "work", "--diff", first)
@@ -150,13 +136,3 @@ def test_a_hit_says_how_its_score_came_about(path: Path) -> None:
     assert [hit["source_range"] for hit in timed] == sorted(hit["source_range"] for hit in timed)
     assert plain["explain"] is None
     assert "idf" in told("search", path, "-s", "work", "question", "--limit", 1, "--explain")
-
-
-def test_a_terminal_shows_the_part_of_a_long_hit_that_says_most_of_the_query() -> None:
-    long = "silt " * 400 + "the door code is 4711 " + "clay " * 400
-    shown = hit_text(long, "door code", is_terminal=True)
-    assert "the door code is 4711" in shown
-    assert len(shown) < 700
-    assert f"a part of {len(long):,} characters" in shown
-    assert hit_text(long, "door code", is_terminal=False) == long
-    assert hit_text("short", "door code", is_terminal=True) == "short"

@@ -60,26 +60,6 @@ def test_the_address_of_a_database_is_refused_by_name_and_makes_no_directory(
     assert list(tmp_path.iterdir()) == [transcript]
 
 
-def test_a_message_a_line_is_one_session(tmp_path: Path) -> None:
-    transcript = write(tmp_path / "chat.jsonl", *chat(40))
-    result = siltstone("replay", transcript, "--window", 2000, "--json")
-    assert result.returncode == 0, result.stderr
-    [session] = json.loads(result.stdout)["sessions"]
-    assert session["name"] == "chat-1"
-    assert session["messages"] == 161
-    assert session["compactions"] >= 2
-    assert session["peak_tokens"] <= 2000
-
-
-def test_the_emergency_policy_needs_no_model(tmp_path: Path) -> None:
-    transcript = write(tmp_path / "chat.jsonl", {"id": "a", "messages": chat(20)}, {"messages": chat(30)})
-    result = siltstone("replay", transcript, "--window", 1500, "--policy", "emergency", "--json")
-    assert result.returncode == 0, result.stderr
-    report = json.loads(result.stdout)
-    assert [session["name"] for session in report["sessions"]] == ["a", "chat-2"]
-    assert all(session["compactions"] for session in report["sessions"])
-
-
 def test_several_policies_are_compared_and_the_net_is_told_apart(tmp_path: Path) -> None:
     transcript = write(tmp_path / "chat.jsonl", *chat(40))
     policies = ("--policy", "threshold", "--policy", "window", "--policy", "emergency")
@@ -123,16 +103,6 @@ def test_without_json_there_is_a_table_and_nothing_drawn_or_cut_when_piped(tmp_p
     assert "over window" in result.stdout
     assert "…" not in result.stdout
     assert "\x1b" not in result.stdout + result.stderr
-
-
-def test_the_store_can_be_kept(tmp_path: Path) -> None:
-    kept = tmp_path / "kept"
-    transcript = write(tmp_path / "chat.jsonl", *chat(5))
-    assert siltstone("replay", transcript, "--window", 2000, "--store", kept).returncode == 0
-    assert (kept / "0" / "memory" / "memory.sqlite3").is_file()
-    again = siltstone("replay", transcript, "--window", 2000, "--store", kept)
-    assert again.returncode == 2
-    assert "exists" in again.stderr
 
 
 @pytest.mark.parametrize(
@@ -230,25 +200,6 @@ def test_items_of_the_responses_api_are_replayed(tmp_path: Path) -> None:
     assert session["lost"] == session["lost_from_memory"] == session["broken_tool_groups"] == 0
 
 
-def test_presets_are_compared_by_name(tmp_path: Path) -> None:
-    transcript = write(tmp_path / "chat.jsonl", *chat(40))
-    asked = ("--window", 4000, "--preset", "meerkat", "--preset", "rustant", "--json")
-    result = siltstone("replay", transcript, *asked)
-    assert result.returncode == 0, result.stderr
-    told = {each["policy"]: each["total"] for each in json.loads(result.stdout)["policies"]}
-    assert list(told) == ["meerkat", "rustant"]
-    assert all(total["runs"] >= 2 and total["emergency_runs"] == 0 for total in told.values())
-
-
-def test_an_unknown_preset_is_bad_usage(tmp_path: Path) -> None:
-    transcript = write(tmp_path / "chat.jsonl", *chat(4))
-    result = siltstone("replay", transcript, "--window", 4000, "--preset", "merkat")
-    assert result.returncode == 2
-    assert "did you mean 'meerkat'" in result.stderr
-    result = siltstone("replay", transcript, "--window", 4000, "--preset", "meerkat", "--preset", "meerkat")
-    assert result.returncode == 2
-
-
 def test_what_left_the_context_is_looked_for_and_cache_breaks_are_counted(tmp_path: Path) -> None:
     transcript = write(tmp_path / "chat.jsonl", *chat(40))
     result = siltstone("replay", transcript, "--window", 2000, "--json")
@@ -273,10 +224,3 @@ def test_a_plot_has_a_line_for_each_policy_and_is_the_same_each_time(tmp_path: P
         pictures.append((tmp_path / name).read_text("utf-8"))
     assert pictures[0] == pictures[1]
     assert all(f">{word}<" in pictures[0] for word in ("window", "emergency", "window, 2,000"))
-
-
-def test_a_plot_of_another_kind_of_file_is_refused_before_anything_is_replayed(tmp_path: Path) -> None:
-    transcript = write(tmp_path / "chat.jsonl", *chat(5))
-    result = siltstone("replay", transcript, "--window", 2000, "--plot", tmp_path / "plot.gif")
-    assert result.returncode == 2
-    assert "must end in .svg or .png" in " ".join(result.stderr.split())

@@ -14,7 +14,7 @@ import pytest
 from typer.testing import CliRunner
 
 from conversations import exchange, small, turns, user
-from siltstone import Entry, MemoryStore, Session, __version__
+from siltstone import Entry, MemoryStore, Session
 from siltstone.cli.app import app
 from siltstone.engine import Compacted
 from siltstone.testing import ScriptedModel
@@ -78,11 +78,6 @@ def log_of(path: Path, session_id: str = "work") -> list[Any]:
     with MemoryStore.open(path, read_only=True) as store:
         log = store.open_log(session_id)
         return [json.loads(row.raw) for row in log.read(0, log.state().next_seq)]
-
-
-def test_the_version_is_told() -> None:
-    told = process("--version")
-    assert (told.returncode, told.stdout) == (0, f"siltstone {__version__}\n")
 
 
 def test_sessions_are_listed_with_their_figures(filled: Path) -> None:
@@ -341,19 +336,6 @@ def test_what_is_exported_is_imported_again(filled: Path, tmp_path: Path) -> Non
     assert log_of(store, "again") == log_of(filled)
 
 
-def test_every_key_of_a_message_but_its_time_is_imported(tmp_path: Path) -> None:
-    transcript = tmp_path / "a.jsonl"
-    items: list[Any] = [
-        {"role": "user", "content": "hi", "name": "Ann", "at": "2026-01-01"},
-        {"type": "function_call", "call_id": "c", "name": "f", "arguments": "{}", "id": "fc_1"},
-        {"type": "function_call_output", "call_id": "c", "output": "é\u2028x"},
-    ]
-    transcript.write_text(json.dumps({"id": "s", "messages": items}), encoding="utf-8")
-    assert siltstone("import", transcript, tmp_path / "store").returncode == 0
-    del items[0]["at"]  # the time of the message, and no key of a provider
-    assert log_of(tmp_path / "store", "s") == items
-
-
 @pytest.mark.parametrize(
     "arguments",
     [
@@ -404,21 +386,6 @@ def test_several_stores_below_a_path_are_named(tmp_path: Path) -> None:
     assert told.returncode == 2
     assert "2 stores below" in told.stderr
     assert str(tmp_path / "one") in told.stderr
-
-
-@pytest.mark.parametrize("columns", ["30", "80"])
-def test_nothing_is_cut_at_the_width_of_a_terminal(
-    filled: Path, columns: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("COLUMNS", columns)
-    told = process("search", filled, "-s", "notes", "fox")
-    assert "jumps " * 40 in told.stdout
-    assert "…" not in told.stdout
-    for command in (each for each in app.registered_commands if not each.hidden):
-        told = siltstone(command.name, "--help")
-        assert told.returncode == 0
-        assert "--json" in told.stdout
-        assert "…" not in told.stdout
 
 
 def test_every_command_is_on_the_page_of_the_command_line() -> None:

@@ -16,7 +16,6 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 import siltstone
 from embedders import EXTRAS, installed
 from reference import embed as twin
-from siltstone import _native
 from siltstone.embedding import (
     Embedder,
     FunctionEmbedder,
@@ -58,12 +57,6 @@ def test_what_is_no_vector_is_refused_by_name_bound_and_value(answer: Any, messa
         giving(answer).embed_documents(["one", "two"])
     assert message in str(caught.value)
     assert (caught.value.embedder, caught.value.reason) == ("test/fixed", "invalid")  # type: ignore[attr-defined]
-
-
-def test_a_query_has_one_vector() -> None:
-    assert np.array_equal(giving([[0.5, 1.0]]).embed_query("one"), np.array([0.5, 1.0], dtype=np.float32))
-    with pytest.raises(EmbeddingError, match="1 vectors for 1 texts, got 2"):
-        giving([[0.5, 1.0]] * 2).embed_query("one")
 
 
 def test_queries_may_be_embedded_by_another_function() -> None:
@@ -139,13 +132,6 @@ def test_a_table_averages_the_rows_of_a_texts_words() -> None:
     assert embedder.embed_query("none of them").tolist() == [0.0] * 4
 
 
-def test_a_table_without_a_vocabulary_hashes_words_to_rows() -> None:
-    table = np.eye(7)
-    row = TableEmbedder(table).embed_query("Silt").tolist()
-    assert row[_native.word_hash("silt") % 7] == 1.0
-    assert sum(row) == 1.0
-
-
 def test_a_table_is_read_from_a_file_and_known_by_its_content(tmp_path: Path) -> None:
     table = np.arange(6, dtype=np.float32).reshape(3, 2)
     np.save(tmp_path / "table.npy", table)
@@ -205,14 +191,6 @@ def test_a_package_that_changed_is_refused(kind: Any, what: str, monkeypatch: py
         kind()
 
 
-def test_minilm_refuses_a_file_that_is_not_there(tmp_path: Path) -> None:
-    installed(MiniLMEmbedder)
-    with pytest.raises(ConfigError, match=r"model must be a file, got .*gone\.onnx"):
-        MiniLMEmbedder(tmp_path / "gone.onnx")
-    with pytest.raises(ConfigError, match="threads must be at least 1, got 0"):
-        MiniLMEmbedder(threads=0)
-
-
 @pytest.mark.parametrize("kind", EXTRAS)
 def test_what_means_the_same_is_close_together(kind: Any) -> None:
     cat, feline, tax = installed(kind).embed_documents(
@@ -258,21 +236,12 @@ def test_texts_of_every_kind_have_finite_vectors(embedder: Any) -> None:
     assert rows.shape == (len(CORNERS), embedder.dimension)
 
 
-def test_no_texts_have_no_vectors(embedder: Any) -> None:
-    assert as_rows(embedder.embed_documents([]), embedder, 0).shape == (0, embedder.dimension)
-
-
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(texts=st.lists(st.text(max_size=30), min_size=1, max_size=3))
 def test_a_vector_does_not_depend_on_what_is_embedded_beside_it(embedder: Any, texts: list[str]) -> None:
     rows = as_rows(embedder.embed_documents(texts), embedder, len(texts))
     for row, text in zip(rows, texts, strict=True):
         assert np.array_equal(row, as_row(embedder.embed_query(text), embedder))
-
-
-def test_two_of_a_kind_have_one_id(request: pytest.FixtureRequest, embedder: Any) -> None:
-    name = request.node.callspec.params["embedder"]
-    assert MEMBERS[name]().id == embedder.id
 
 
 RULES = ["xxh3", "poly31"]
@@ -320,28 +289,9 @@ def test_one_text_is_a_row_of_unit_length_and_one_without_words_is_zero():
     assert not embed(" … ").any()
 
 
-def test_any_iterable_of_texts_is_a_batch():
-    texts = ["silt", "stone"]
-    assert np.array_equal(embed_batch(tuple(texts)), embed_batch(texts))
-    assert np.array_equal(embed_batch({"silt": 1, "stone": 2}), embed_batch(texts))
-
-
 @pytest.mark.parametrize("call", [embed_batch, embed_sparse])
 def test_one_str_is_no_list_of_str(call):
     with pytest.raises(siltstone.ConfigError, match="texts must be a list of str, got one str") as caught:
         call("silt")
     assert caught.value.field == "texts"
     assert isinstance(caught.value, ValueError)
-
-
-def test_a_text_that_is_no_str_is_refused():
-    with pytest.raises(siltstone.ConfigError, match="text must be a str, got bytes"):
-        embed(b"silt")
-    with pytest.raises(TypeError, match=r"texts\[1\] must be a str, got NoneType"):
-        embed_batch(["silt", None])
-
-
-@pytest.mark.parametrize("call", [lambda rule: embed("a", rule), lambda rule: embed_sparse([], rule)])
-def test_an_unknown_hash_rule_is_refused_by_name(call):
-    with pytest.raises(siltstone.ConfigError, match="hash_rule must be 'xxh3' or 'poly31', got 'sha1'"):
-        call("sha1")

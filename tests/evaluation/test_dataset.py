@@ -25,26 +25,6 @@ def test_a_store_is_given_an_entry_a_turn_with_all_that_is_known() -> None:
     assert [entry.source_range for entry in Conversation("a", turns, ordered=False).entries()] == [(0, 0)] * 2
 
 
-def test_a_conversation_has_sessions_where_every_turn_names_one() -> None:
-    assert Conversation("a", (TURN,)).has_sessions
-    assert not Conversation("a", (TURN, Turn("2", "a second"))).has_sessions
-    assert not Conversation("a", ()).has_sessions
-
-
-def test_text_only_leaves_names_and_times_out() -> None:
-    dataset = Dataset("d", (Conversation("a", (TURN,)),)).text_only()
-    (turn,) = dataset.conversations[0].turns
-    assert (dataset.name, turn.name, turn.created_at) == ("d, text only", None, 0.0)
-    assert (turn.text, turn.role, turn.session) == ("silt settles", "assistant", 3)
-
-
-def test_only_some_kinds_leaves_the_other_texts_blank() -> None:
-    turns = (TURN, Turn("2", "a call", kind="tool_use"))
-    dataset = Dataset("d", (Conversation("a", turns),)).only("tool_use")
-    assert [turn.text for turn in dataset.conversations[0].turns] == ["", "a call"]
-    assert dataset.name == "d, only tool_use"
-
-
 @pytest.mark.parametrize(
     ("build", "said"),
     [
@@ -137,11 +117,6 @@ def test_a_file_is_read_into_the_values_that_its_keys_name(tmp_path: Path) -> No
 def test_a_file_that_is_not_right_says_where(tmp_path: Path, given: object, said: str) -> None:
     with pytest.raises(DatasetError, match=said):
         read_dataset(written(tmp_path, given))
-
-
-def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
-    with pytest.raises(DatasetError, match=r"cannot read the dataset '.*none.json': No such file"):
-        read_dataset(tmp_path / "none.json")
 
 
 def test_recorded_data_is_where_the_environment_says(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -409,23 +409,6 @@ def test_every_page_fits_400_pixels(driver: webdriver.Chrome, base: str) -> None
         driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
 
 
-def test_at_400_pixels_every_cell_says_what_its_column_was(driver: webdriver.Chrome, base: str) -> None:
-    width(driver, 400)
-    try:
-        seen = set()
-        for page in pages("work"):
-            driver.get(base + page)
-            cells = driver.execute_script(script("heads"))
-            assert [cell for cell in cells if cell["said"] != cell["head"]] == [], page
-            seen |= {cell["head"] for cell in cells}
-        assert {"Why", "Session", "Turn", "State", "Before", "Decided", "After", "What is in it"} <= seen
-        driver.get(f"{base}/?sort=name&up=1")
-        driver.find_element(By.LINK_TEXT, "Tokens").click()  # what sorts the list is there as well
-        until(driver, lambda: one(driver, 'th[aria-sort="descending"]').text.startswith("Tokens"))
-    finally:
-        driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
-
-
 def test_everything_has_a_name_for_who_does_not_see_it(driver: webdriver.Chrome, base: str) -> None:
     for page in pages("work"):
         driver.get(base + page)
@@ -443,43 +426,3 @@ def test_times_are_in_the_readers_zone(driver: webdriver.Chrome, base: str) -> N
     finally:
         driver.execute_cdp_cmd("Emulation.setTimezoneOverride", {"timezoneId": ""})
     assert shown[0] != shown[1]
-
-
-def test_a_session_of_ten_thousand_messages_is_shown_a_page_at_a_time(
-    driver: webdriver.Chrome, tmp_path: Path
-) -> None:
-    with Session.open(tmp_path, "long", policy=None) as session:
-        for start in range(0, 10_000, 500):
-            session.append(
-                *(
-                    {"role": "user" if n % 2 == 0 else "assistant", "content": f"Message {n} of a long talk."}
-                    for n in range(start, start + 500)
-                )
-            )
-    with opened(driver, tmp_path) as base:
-        driver.get(f"{base}/log?session=long")
-        assert len(driver.find_elements(By.CSS_SELECTOR, ".message")) == 100
-        assert one(driver, "#m9999")
-        driver.get(f"{base}/session?session=long")
-        assert one(driver, '[data-figure="messages_seen"]').get_attribute("value") == "10000"
-        assert len(driver.find_elements(By.CSS_SELECTOR, ".turns tbody tr")) == 200
-        points = one(driver, ".plot polyline").get_attribute("points").split()
-        assert len(points) < 1_500
-        assert errors(driver) == []
-
-
-def test_on_paper_stands_the_content_alone_and_nothing_is_folded(driver: webdriver.Chrome, base: str) -> None:
-    driver.get(f"{base}/compaction?session=work&id=1")
-    driver.execute_script("document.documentElement.dataset.theme = 'dark'")
-    driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
-    try:
-        style = "return getComputedStyle(document.querySelector(arguments[0]))[arguments[1]]"
-        assert driver.execute_script(style, ".top", "display") == "none"
-        assert driver.execute_script(style, "body", "color") == "rgb(27, 28, 26)", "as in the light"
-        assert driver.execute_script(style, ".box pre", "maxHeight") == "none"
-        hidden = (
-            "return [...document.querySelectorAll('.line')].filter((each) => !each.checkVisibility()).length"
-        )
-        assert driver.execute_script(hidden) == 0, "what is folded on a screen is not on paper"
-    finally:
-        driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})

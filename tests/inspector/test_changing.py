@@ -158,37 +158,6 @@ def test_what_is_forgotten_is_what_the_preview_said_and_its_bytes_are_gone(tmp_p
     assert not any(secret.encode() in data for data in files)
 
 
-def test_a_message_is_pinned_and_unpinned(tmp_path: Path) -> None:
-    place = make_store(tmp_path)
-    with MemoryStore.open(place, read_only=True) as store:
-        seq = store.open_log("work").state().next_seq - 1
-    with inspected(place, write=True) as (client, access):
-        preview = client.get(f"/change?session=work&do=pin&seq={seq}").text
-        assert (
-            client.post("/change", data={**fields_of(preview), "name": "work"}, headers=ORIGIN).status_code
-            == 200
-        )
-        assert 'class="chip pinned"' in client.get(f"/message?session=work&seq={seq}").text
-        assert post(client, access, do="unpin", seq=seq).status_code == 200
-        assert 'class="chip pinned"' not in client.get(f"/message?session=work&seq={seq}").text
-
-
-def test_a_fact_is_taken_back_and_holds_again(tmp_path: Path) -> None:
-    with Session.open(tmp_path, "work") as session:
-        session.append({"role": "user", "content": "hello"})
-        fact = session.save("Never push to main", "preference", tags=["standing"])
-    with inspected(tmp_path, write=True) as (client, _):
-        assert client.get("/change?session=work&do=retract&fact=none").status_code == 404
-        for deed, holds in (("retract", False), ("restore", True)):
-            page = client.get("/facts?session=work&history=1").text
-            [address] = re.findall(rf'href="(/change[^"]*do={deed}[^"]*)"', page)
-            preview = client.get(address.replace("&amp;", "&")).text
-            assert fact.content in preview
-            answer = client.post("/change", data={**fields_of(preview), "name": "work"}, headers=ORIGIN)
-            assert answer.status_code == 200
-            assert bool(told("facts", tmp_path, "-s", "work", "--standing")["facts"]) is holds
-
-
 def test_a_running_agent_goes_on_beside_every_change(tmp_path: Path) -> None:
     agent = subprocess.Popen(
         [sys.executable, "-c", AGENT, str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True

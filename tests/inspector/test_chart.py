@@ -53,11 +53,6 @@ def test_the_net_under_a_policy_moves_the_line_only_where_nothing_else_acted() -
     assert alone.last_threshold.value == 8_000
 
 
-def test_without_a_known_threshold_there_is_no_line() -> None:
-    drawn = chart(WHOLE, [mark(1, 200), mark(2, 300, None, "manual")], None)
-    assert (drawn.threshold, drawn.last_threshold) == ("", None)
-
-
 @given(st.lists(st.integers(1, END), max_size=80))
 def test_no_number_lies_on_another_and_the_first_is_always_there(places: list[int]) -> None:
     marks = [mark(number, seq) for number, seq in enumerate(sorted(places), start=1)]
@@ -69,12 +64,6 @@ def test_no_number_lies_on_another_and_the_first_is_always_there(places: list[in
         for one, other in pairwise(told):
             room = (len(str(one.mark.id)) + len(str(other.mark.id))) * 3
             assert width * (other.x - one.x) / 100 > room
-
-
-def test_an_undo_has_no_number_since_the_list_has_none() -> None:
-    drawn = chart(WHOLE, [mark(1, 100), mark(2, 500, None, "undo")], None)
-    assert drawn is not None
-    assert [each.numbered for each in drawn.marks] == [2, 0]
 
 
 def test_a_reason_names_its_threshold() -> None:
@@ -150,31 +139,6 @@ def test_the_bars_show_the_summary_that_the_new_one_replaced(tmp_path: Path) -> 
         )
         assert "a new summary stands for its messages" in block
         assert "a rule of the system" not in block, "that is why the message before it stayed"
-
-
-def test_texts_are_counted_as_the_policy_counted_the_messages(tmp_path: Path) -> None:
-    policy = small(estimator="bytes/4")
-    with Session.open(
-        tmp_path, "s", policy=policy, model=ScriptedModel(["".join(f"Gate {n} holds. " for n in range(40))])
-    ) as session:
-        session.append(*(message for turn in turns(8) for message in turn))
-        assert isinstance(session.compact(), Compacted)
-    known = told("compactions", tmp_path, "-s", "s", "--diff", 1)
-    for when in ("before", "after"):
-        count, tokens = (sum(share[name] for share in known[when].values()) for name in ("count", "tokens"))
-        assert 0 <= known[f"tokens_{when}"] - tokens <= count, "each is rounded by itself"
-
-
-def test_the_new_summary_stands_beside_what_it_replaced_or_the_longest_stretch(tmp_path: Path) -> None:
-    with inspected(make_store(tmp_path)) as (client, _):
-        for number, beside in ((1, "summarised"), (2, "replaced")):
-            page = shown(client, f"/compaction?session=work&id={number}")
-            block = r'<div class="block item fate-(\w+)"(.*?)(?=<div class="block item|</section>)'
-            blocks = re.findall(block, page, re.DOTALL)
-            assert [decision for decision, text in blocks if '<div class="box new">' in text] == [beside]
-            gone = [text for decision, text in blocks if decision in ("summarised", "replaced")]
-            told = sum("the new summary stands for" in text for text in gone)
-            assert told == len(gone) - 1, "the others name it"
 
 
 def test_what_stood_shorter_in_the_context_counts_as_it_stood_there(tmp_path: Path) -> None:

@@ -76,14 +76,6 @@ def test_its_figures_are_those_of_the_command(place: Path, page: str) -> None:
     assert figures(sheet, "context") == [turn["context"] for turn in known["turns"][::-1]]
 
 
-def test_one_session_is_one_session(place: Path, tmp_path: Path) -> None:
-    text = written(place, tmp_path / "one.html", "--session", "other")
-    assert '<div class="sheet" id="sessions"' not in text
-    assert "Question" not in text
-    written(place, tmp_path / "none.html", "--session", "nobody", code=2)
-    assert not (tmp_path / "none.html").exists()
-
-
 def test_a_file_that_is_there_stays_and_a_new_one_is_its_owners_alone(place: Path, tmp_path: Path) -> None:
     file = tmp_path / "there.html"
     file.write_text("mine")
@@ -91,11 +83,3 @@ def test_a_file_that_is_there_stays_and_a_new_one_is_its_owners_alone(place: Pat
     assert file.read_text() == "mine"
     written(place, tmp_path / "new.html", "--session", "other")
     assert stat.S_IMODE((tmp_path / "new.html").stat().st_mode) & 0o077 == 0
-
-
-def test_it_is_told_as_json(place: Path, tmp_path: Path) -> None:
-    file = tmp_path / "new.html"
-    result = CliRunner().invoke(
-        app, ["inspect", str(place), "--export", str(file), "--session", "other", "--json"]
-    )
-    assert json.loads(result.stdout) == {"file": str(file), "bytes": file.stat().st_size}

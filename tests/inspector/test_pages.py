@@ -22,18 +22,6 @@ from siltstone.memory.hits import Passage
 from siltstone.memory.log import NewMessage
 from siltstone.testing import ScriptedModel
 
-HOSTILE = (
-    "\ud800 alone",
-    "a\x00b",
-    "\u202eevil\u202c",
-    "\u2066x\u2069",
-    "\x1b[31mred\x1b[0m",
-    "a\r\nb\x85c",
-    "\U0001f469\u200d\U0001f4bb " * 500,
-    "x" * 50_000,
-    "\n" * 3_000,
-)
-
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -82,19 +70,6 @@ def test_the_list_tells_what_is_in_context_whatever_a_session_went_through(tmp_p
             held = [told("context", tmp_path, "-s", name)["total_tokens"] for name in ("blocks", "bytes")]
             assert figures(page, "in_context") == held
         assert figure(shown(client, "/session?session=blocks"), "total_tokens") == held[0]
-
-
-def test_corrections_are_shown_without_a_word_about_what_a_reader_cannot_keep(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    with Session.open(tmp_path, "s") as session:
-        session.append(user("hello"))
-        for _ in range(3):  # fewer make no rule
-            session.record_denial("shell", {"command": "rm -rf /"}, "never delete files", "clean up")
-    with inspected(tmp_path) as (client, _):
-        page = html.unescape(shown(client, "/facts?session=s"))
-    assert "prefer: never delete files" in page
-    assert caplog.records == []
 
 
 def test_the_list_is_filtered_sorted_and_paged(tmp_path: Path) -> None:
@@ -228,14 +203,6 @@ def test_the_block_that_recall_would_place_is_that_of_the_session(place: Path, c
     assert "Nothing would be placed" in shown(client, "/search?session=work&q=zzzzz")
 
 
-def test_facts_are_those_of_the_command(place: Path, client: TestClient) -> None:
-    known = told("facts", place, "-s", "work", "--history")["facts"]
-    page = shown(client, "/facts?session=work&history=1")
-    assert re.findall(r'data-fact="([^"]+)"', page) == [fact["id"] for fact in known]
-    assert "The door code is 4711." in page
-    assert "No fact is known" in shown(client, "/facts?session=other")
-
-
 def test_health_has_the_figures_of_the_command(place: Path, client: TestClient) -> None:
     known = told("doctor", place)
     page = shown(client, "/health?check=1")
@@ -367,22 +334,6 @@ def test_texts_of_every_field_are_text(tmp_path: Path) -> None:
             assert "<img" not in text, page
 
 
-@pytest.mark.parametrize("text", HOSTILE)
-def test_texts_that_are_hard_to_show_are_shown(tmp_path: Path, text: str) -> None:
-    with Session.open(tmp_path, "s") as session:
-        session.append(
-            {"role": "user", "content": text},
-            {"role": "assistant", "content": [{"type": "text", "text": text}]},
-        )
-    with inspected(tmp_path) as (client, _):
-        for page in ("/", "/session?session=s", "/log?session=s", "/message?session=s&seq=0"):
-            answer = client.get(page)
-            assert answer.status_code == 200
-            assert "\u202e" not in answer.text
-            assert "\x00" not in answer.text
-            answer.content.decode("utf-8", "strict")
-
-
 NOW = datetime(2026, 11, 23, 12, tzinfo=UTC)
 
 
@@ -437,20 +388,6 @@ def test_the_words_of_the_query_are_marked_and_nothing_else_is_markup(tmp_path: 
     bare = re.sub("</?mark>", "", text)
     assert "<" not in bare
     assert html.unescape(bare) == EVIL.replace("\u202e", "«U+202E»").replace("\u202c", "«U+202C»")
-
-
-def test_a_long_hit_shows_its_best_part_and_all_of_it_with_marks(tmp_path: Path) -> None:
-    long = f"{'gneiss and slate ' * 200}the walrus sleeps {'basalt and chert ' * 200}a walrus again"
-    with MemoryStore.open(tmp_path) as store:
-        store.index("s", [Entry(long), Entry("silt")])
-    with inspected(tmp_path) as (client, _):
-        part, whole = texts(shown(client, "/search?session=s&q=walrus"))
-    assert part.startswith("… ")
-    assert part.endswith(" …")
-    assert "<mark>walrus</mark>" in part
-    assert len(part) < 800
-    assert re.sub("</?mark>", "", whole) == long
-    assert whole.count("<mark>") == 2
 
 
 @given(st.text(), st.lists(st.integers(0, 30), max_size=6, unique=True))

@@ -12,7 +12,6 @@ from starlette.testclient import TestClient
 from conversations import assistant, user
 from inspecting import figure, figures, inspected, shown, told
 from siltstone import Entry, MemoryStore, RecallConfig, Session
-from siltstone.inspector.search import RECALLS
 
 SECRET = "the walrus password for the quarry is basalt-seven"
 LEFT = "a walrus was seen at the quarry, without its password"
@@ -89,24 +88,3 @@ def test_the_timeline_marks_what_was_placed(place: Path, client: TestClient) -> 
         assert (
             f"recall before message {each['position']}: {each['tokens']:,} of {each['cap']:,} tokens" in page
         )
-
-
-def test_many_recalls_are_paged_and_thinned(tmp_path: Path) -> None:
-    fill(tmp_path, RECALLS + 5)
-    with inspected(tmp_path) as (client, _):
-        first, second = (shown(client, f"/search?session=s&recalls={start}") for start in (0, RECALLS))
-        seen = [int(each) for page in (first, second) for each in re.findall(r'id="recall(\d+)"', page)]
-        assert seen == [
-            each["position"] for each in told("recalls", tmp_path, "-s", "s", "--limit", 99)["recalls"]
-        ]
-        assert "Older →" in first
-        assert "Older →" not in second
-
-
-def test_a_session_without_recall_says_how_it_would_have_one(tmp_path: Path) -> None:
-    with Session.open(tmp_path, "s") as session:
-        session.append(user("silt"))
-    with inspected(tmp_path) as (client, _):
-        assert "Nothing was recalled in this session" in shown(client, "/search?session=s")
-        assert '<g class="recall"' not in shown(client, "/session?session=s")
-    assert told("recalls", tmp_path, "-s", "s") == {"session": "s", "recalls": []}

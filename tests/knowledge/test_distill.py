@@ -145,17 +145,3 @@ def test_ru_40_rules_come_back_from_what_was_kept_and_nothing_is_empty() -> None
     assert again.distill([denied(1), denied(2), denied(3)], []) == rules
     with pytest.raises(ConfigError, match="holds no rules"):
         KnowledgeDistiller(kept={"rules": 1})
-
-
-def test_the_addendum_is_a_heading_a_line_and_the_numbered_rules() -> None:
-    distiller = KnowledgeDistiller(min_entries=1)
-    distiller.distill([denied(1), denied(2)], [new_fact("preference", "tabs over spaces")])
-    lines = distiller.addendum().splitlines()
-    assert lines[:2] == ["## Learned from earlier sessions", "Follow these unless the user says otherwise:"]
-    assert [line.partition(" ")[0] for line in lines[2:]] == ["1.", "2."]
-
-
-@pytest.mark.parametrize("name", ["max_rules", "min_entries"])
-def test_a_bound_below_one_is_refused(name: str) -> None:
-    with pytest.raises(ConfigError, match=name):
-        KnowledgeDistiller(**{name: 0})  # type: ignore[arg-type]

@@ -142,17 +142,3 @@ def test_a_vector_of_another_dimension_is_made_again(tmp_path: Path) -> None:
         StoredFacts(store, "s", dimensions=64).put([new_fact("fact", "redis", session_id="s")])
         found = HybridFacts(StoredFacts(store, "s", dimensions=128)).search("redis")
         assert found[0][1] == pytest.approx(1)
-
-
-@pytest.mark.parametrize(
-    ("field", "value"),
-    [
-        ("full_text_weight", 1.5), ("vector_weight", -1), ("dimensions", 7), ("max_results", 0),
-        ("max_results", 1_001),
-    ],
-)  # fmt: skip
-def test_a_value_out_of_its_bounds_is_refused(field: str, value: float) -> None:
-    with pytest.raises(ConfigError, match=field):
-        HybridFacts(InMemoryFacts(), **{field: value})  # type: ignore[arg-type]
-    with pytest.raises(ConfigError, match="above 0"):
-        HybridFacts(InMemoryFacts(), 0, 0)

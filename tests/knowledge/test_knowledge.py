@@ -30,7 +30,6 @@ from siltstone.knowledge import (
     pattern_facts,
     topics_of,
 )
-from siltstone.knowledge.extract import pieces_of
 from siltstone.knowledge.update import Held
 from siltstone.llm import CompletionRequest, UsageRecord, run
 from siltstone.messages import InjectedMessage, Message, RecalledMessage, SummaryMessage, read_history
@@ -209,17 +208,6 @@ def test_oc_49_superseded_facts_stay_queryable_and_are_not_found() -> None:
     line = [fact.content for fact in history_of(store, now[0].id)]
     assert line == ["API runs on port 3000", "API runs on port 4000", "API runs on port 5000"]
     assert [fact.content for fact in history_of(store, store.facts()[0].id)] == line
-
-
-def test_what_held_at_a_time_is_found_as_of_it() -> None:
-    store = InMemoryFacts()
-    learn(store, [config("API runs on port 3000", created_at=1_000)])
-    learn(store, [config("API runs on port 4000", created_at=2_000, valid_until=5_000)])
-    held = {
-        moment: [fact.content[-4:] for fact, _ in find_facts(store, "API port", as_of=moment)]
-        for moment in (999, 1_000, 1_999, 2_000, 4_999, 5_000)
-    }
-    assert held == {999: [], 1_000: ["3000"], 1_999: ["3000"], 2_000: ["4000"], 4_999: ["4000"], 5_000: []}
 
 
 def test_oc_46_a_single_fact_is_found_and_so_is_chinese() -> None:
@@ -577,24 +565,6 @@ def test_oc_51_extraction_covers_the_whole_text_in_pieces() -> None:
     )
     assert covered == list(range(12))
     assert {fact.session_id for fact in extraction.facts} == {"s"}
-
-
-@given(st.lists(st.text(min_size=1, max_size=20_000), max_size=4))
-def test_pieces_leave_nothing_out(texts: list[str]) -> None:
-    spoken = [(message, message.text) for message in told(*texts)]
-    pieces = [piece for piece, _ in pieces_of(spoken)]
-    assert "".join(pieces) == "".join(f"User: {text}\n" for _, text in spoken)
-    assert all(0 < len(piece) <= 8_000 for piece in pieces)
-
-
-def test_one_bad_answer_stops_no_other_piece() -> None:
-    answers = iter(["nonsense", ANSWER, ANSWER])
-    extraction = run(
-        extraction_flow(told(*["Use Stripe. " + "word " * 700 for _ in range(6)]), focus="payments"),
-        lambda request: next(answers),
-    )
-    assert len(extraction.failures) == 1
-    assert len(extraction.facts) == 2
 
 
 def test_a_prompt_has_the_focus_and_excludes_secrets() -> None:

@@ -7,21 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from siltstone import ConfigError, SimpleMemoryStore
+from siltstone import SimpleMemoryStore
 from siltstone.errors import StoreConflictError
-from siltstone.knowledge import (
-    Correction,
-    Fact,
-    FactRow,
-    Marked,
-    StoredFacts,
-    correction_of,
-    fact_of,
-    find_facts,
-    history_of,
-    learn,
-    new_fact,
-)
+from siltstone.knowledge import Correction, Fact, FactRow, Marked, StoredFacts, correction_of, learn, new_fact
 from siltstone.knowledge.stored import NewFactRow
 from siltstone.redaction import redact
 
@@ -71,16 +59,6 @@ def test_oc_41_facts_come_back_with_all_their_fields_in_one_write() -> None:
     StoredFacts(table, "s").put([fact, new_fact("fact", "another")])
     assert table.writes == 1
     assert StoredFacts(table, "s").facts()[0] == fact
-
-
-def test_oc_49_a_change_is_history_after_a_restart() -> None:
-    table = Table()
-    learn(StoredFacts(table, "s"), [new_fact("config", "API runs on port 3000", created_at=1)])
-    learn(StoredFacts(table, "s"), [new_fact("config", "API runs on port 4000", created_at=2)])
-    again = StoredFacts(table, "s")
-    [(now, _)] = find_facts(again, "API port")
-    assert [fact.content[-4:] for fact in history_of(again, now.id)] == ["3000", "4000"]
-    assert len(table.rows) == 2
 
 
 def test_oc_50_ru_61_facts_are_of_their_session_or_by_choice_of_its_namespace() -> None:
@@ -163,22 +141,6 @@ def test_how_far_was_read_is_written_in_the_same_step_and_is_no_fact() -> None:
     learn(Marked(store, {"model": [[0, 9]]}), [])
     assert store.progress() == {"model": [[0, 9]]}
     assert (len(table.rows), store.corrections()) == (2, [])
-
-
-def test_a_batch_that_is_learned_twice_changes_nothing() -> None:
-    store = StoredFacts(Table(), "s")
-    batch = [new_fact("config", "API runs on port 3000", session_id="s", source_ranges=((3, 4),))]
-    learn(store, batch)
-    before = store.facts()
-    learned = learn(store, [replace(each, id="another") for each in batch])
-    assert (store.facts(), learned.known) == (before, 1)
-
-
-def test_a_bound_below_one_is_refused() -> None:
-    with pytest.raises(ConfigError, match="max_facts must be an integer >= 1, got 0"):
-        StoredFacts(Table(), "s", max_facts=0)
-    with pytest.raises(ConfigError, match="a fact has an id"):
-        fact_of({"id": "x"})
 
 
 class Overtaken:

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from siltstone.errors import StoreClosedError, StoreCorruptError, StoreError, StoreOpenError
+from siltstone.errors import StoreCorruptError, StoreError, StoreOpenError
 from siltstone.memory import Entry, Store
-from siltstone.stores import MemoryStore, SimpleMemoryStore
+from siltstone.stores import MemoryStore
 from storing import compaction, database, elsewhere, entries, fill, key, message, sql, whole
 from summary_log import summary_log
 
@@ -25,13 +25,6 @@ def test_a_whole_store_has_no_findings(store: Store) -> None:
     assert store.check() == []
     store.forget(session_id="a", start=0, end=2)
     assert store.check() == []
-
-
-def test_a_closed_store_is_not_checked() -> None:
-    store = SimpleMemoryStore()
-    store.close()
-    with pytest.raises(StoreClosedError):
-        store.check()
 
 
 def test_every_damaged_row_is_listed_and_not_only_the_first(tmp_path: Path) -> None:

@@ -10,13 +10,11 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from siltstone.errors import ConfigError
 from siltstone.memory import Entry, SearchHit, SourceRange
 from siltstone.memory.convert import datetime_from
-from siltstone.memory.hits import in_time, looked_at
+from siltstone.memory.hits import in_time
 from siltstone.session import Session
-from siltstone.stores import MemoryStore, SimpleMemoryStore
-from storing import contents
+from siltstone.stores import MemoryStore
 
 
 def hit(score: float, start: int, session: str = "s", at: int | None = None, length: int = 1) -> SearchHit:
@@ -102,34 +100,6 @@ def test_a_store_gives_mentions_as_they_were_said(talk: MemoryStore, ranker: Any
     assert [each.source_range[0] for each in found] == [3, 13, 23, 33, 43, 53]
     best = talk.search("s", "kettle", 6, ranker=ranker)
     assert {each.content for each in best} >= {"the kettle number 53"}
-
-
-def test_an_explanation_tells_the_place_by_score(talk: MemoryStore) -> None:
-    best = talk.search("s", "kettle", 4 * 6)
-    for each in talk.search("s", "kettle", 6, order="time", explain=True):
-        assert each.explain is not None
-        order = each.explain["order"]
-        assert best[order["rank"] - 1].content == each.content
-        assert 0 < order["kept"] <= 1
-    assert looked_at(6) == 24
-
-
-def test_a_limit_of_none_and_filters_hold(talk: MemoryStore) -> None:
-    assert talk.search("s", "kettle", 0, order="time") == []
-    found = talk.search("s", "kettle", 3, order="time", role="assistant")
-    assert found == []
-    with pytest.raises(ConfigError, match="order must be 'score' or 'time', got 'newest'"):
-        talk.search("s", "kettle", order="newest")  # type: ignore[arg-type]
-
-
-def test_the_store_in_memory_has_the_same_order() -> None:
-    with SimpleMemoryStore() as store:
-        store.index("s", [Entry(f"kettle {n}", (n, n + 1)) for n in range(9, -1, -1)])
-        found = contents(store.search("s", "kettle", 10, order="time"))
-        assert found == [f"kettle {n}" for n in range(10)]
-        assert store.search("s", "kettle", 2, order="time", explain=True)[0].explain is not None
-        with pytest.raises(ConfigError, match="order"):
-            store.search("s", "kettle", order="")  # type: ignore[arg-type]
 
 
 def test_a_session_leaves_out_what_is_in_context_and_spreads_the_rest(tmp_path: Path) -> None:

@@ -82,13 +82,6 @@ def test_mk_78_a_blank_text_is_never_stored(store: Store, blank: str) -> None:
     assert store.stats().sessions == 1
 
 
-def test_a_text_without_words_is_stored_and_not_found(store: Store) -> None:
-    (entry_id,) = store.index("a", entries("?!")).entry_ids
-    assert entry_id is not None
-    assert store.get(entry_id).content == "?!"
-    assert store.search("a", "silt") == []
-
-
 def test_of_equal_scores_the_newer_comes_first_and_then_the_smaller_id(store: Store) -> None:
     said = {"silt mud": 10.0, "silt sand": 30.0, "silt clay": 20.0, "silt loam": 30.0}
     ids = store.index("a", [Entry(text, created_at=at) for text, at in said.items()]).entry_ids

@@ -17,7 +17,7 @@ from embedders import Counting, Failing, Hanging
 from servers.account import wait_until
 from siltstone import MemoryStore
 from siltstone.embedding import FunctionEmbedder
-from siltstone.errors import InvalidEntryError, StoreClosedError, StoreConflictError
+from siltstone.errors import StoreClosedError, StoreConflictError
 from siltstone.events import EmbeddingFailed, SearchDegraded
 from siltstone.memory import Entry, vectors
 from siltstone.memory.limits import MAX_QUERY_BYTES
@@ -338,13 +338,3 @@ def test_any_query_has_results_or_none_by_every_ranker(tmp_path: Path, query: st
         assert hits == sorted(hits, key=lambda hit: -hit.score)
         assert told == []
         assert store.search("a", query, ranker=ranker, limit=0) == []
-
-
-@pytest.mark.parametrize("ranker", ["lexical", "cosine", "hybrid", "dense", "fused"])
-def test_a_query_of_a_megabyte_is_refused_before_anything_is_embedded(tmp_path: Path, ranker: Any) -> None:
-    embedder = Counting()
-    with MemoryStore.open(tmp_path, embedder=embedder) as store:
-        store.index("a", entries("silt settles"))
-        with pytest.raises(InvalidEntryError, match=f"at most {MAX_QUERY_BYTES} bytes, got 1000000 bytes"):
-            store.search("a", "silt " * 200_000, ranker=ranker)
-        assert embedder.queries == []

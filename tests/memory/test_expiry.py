@@ -16,7 +16,7 @@ from conftest import SEQUENCES
 from conversations import assistant, small, user
 from siltstone import Session
 from siltstone.engine import Compacted
-from siltstone.errors import EntryNotFoundError, InvalidEntryError, ReadOnlyStoreError
+from siltstone.errors import EntryNotFoundError, InvalidEntryError
 from siltstone.events import Event, MemoryExpired
 from siltstone.memory import Entry, ExpireReport, Ranker, Store, convert
 from siltstone.recall import RecallConfig
@@ -142,17 +142,6 @@ def test_a_ttl_that_is_none_is_refused_and_nothing_is_stored(store: Store, ttl: 
     with pytest.raises(InvalidEntryError, match="ttl must be None, or a timedelta > 0"):
         store.index("a", [Entry("silt"), Entry("mud", ttl=ttl)])
     assert listed(store) == []
-
-
-def test_a_store_for_reading_alone_does_not_find_it_and_leaves_it(tmp_path: Path, clock: Clock) -> None:
-    with MemoryStore.open(tmp_path) as store:
-        store.index("a", [lasting("silt", 5)])
-    clock.now = 1_005.0
-    with MemoryStore.open(tmp_path, read_only=True) as store:
-        assert store.search("a", "silt") == []
-        assert contents(store.search("a", "silt", now=1_004.0)) == ["silt"], "as it was at another time"
-        with pytest.raises(ReadOnlyStoreError):
-            store.expire("a")
 
 
 def test_a_cache_knows_what_expires(tmp_path: Path, clock: Clock) -> None:

@@ -123,17 +123,6 @@ def test_a_graph_is_not_asked_where_there_is_a_filter(tmp_path: Path) -> None:
         assert hit.source_range == (0, 1)
 
 
-def test_an_explanation_says_what_was_asked_for(tmp_path: Path) -> None:
-    with MemoryStore.open(tmp_path) as store:
-        store.index("a", [Entry("silt", (0, 1), created_at=5.0)])
-        (hit,) = store.search("a", "silt", explain=True, since=2, role="user")
-        assert hit.explain is not None
-        assert hit.explain["filters"] == {"since": 2_000, "role": "user"}
-        (hit,) = store.search("a", "silt", explain=True)
-        assert hit.explain is not None
-        assert "filters" not in hit.explain
-
-
 def test_what_cannot_be_is_refused(tmp_path: Path) -> None:
     with MemoryStore.open(tmp_path) as store:
         with pytest.raises(InvalidEntryError, match="since must be before until, got 5 and 5"):

@@ -53,13 +53,6 @@ def test_ids_and_names_that_have_the_text_are_told_and_the_bytes_are_not_gone(st
     assert validate_history(said_in(store)) == []
 
 
-def test_of_a_range_all_ids_and_names_are_told(store: Store) -> None:
-    spoken(store, user("log in"), call("call_7"), result("call_7"), user("thanks"))
-    report = told(store.forget(session_id="a", start=1, end=3))
-    assert (report.kept, report.erased, report.remaining) == (("call_7", "login"), True, ())
-    assert store.forget(session_id="a", start=0, end=1).kept == ()
-
-
 def test_with_identifiers_both_halves_of_a_pair_get_the_same_new_id(tmp_path: Path) -> None:
     with MemoryStore.open(tmp_path) as store:
         spoken(
@@ -193,24 +186,6 @@ def test_a_dry_run_changes_nothing_and_says_what_would_be(store: Store, asked: d
     assert (expected.sessions, expected.messages, expected.entries, expected.summaries, expected.kept) == (
         (done.sessions, done.messages, done.entries, done.summaries, done.kept)
     )
-
-
-def test_a_store_open_for_reading_can_tell_what_would_be_forgotten(tmp_path: Path) -> None:
-    with MemoryStore.open(tmp_path) as store:
-        spoken(store, user(SECRET))
-    with MemoryStore.open(tmp_path, read_only=True) as store:
-        assert store.forget(text=SECRET, dry_run=True).messages == 1
-
-
-def test_a_session_forgets_with_the_same_options(store: Store) -> None:
-    with Session.open(None, "a", memory=store) as session:
-        session.append(user("log in"), call(SECRET), result(SECRET))
-        assert session.forget(text=SECRET, dry_run=True) == ForgetReport(
-            1, 2, 0, 0, erased=False, kept=(SECRET,), remaining=("identifiers",), dry_run=True
-        )
-        assert SECRET in json.dumps(session.history())
-        assert told(session.forget(text=SECRET, identifiers=True)).erased
-        assert SECRET not in json.dumps(session.history())
 
 
 @pytest.mark.parametrize(

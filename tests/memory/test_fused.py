@@ -17,7 +17,7 @@ from siltstone.embedding import FunctionEmbedder
 from siltstone.memory import Decay, Entry
 from siltstone.memory.vectors import pieces
 from siltstone.stores import MemoryStore
-from storing import contents, entries
+from storing import entries
 
 WORDS = ["silt", "river", "delta", "slow", "settles", "kettle", "naïve", "漢字", "?!"]
 DIMENSION = 11  # no multiple of the eight sums that run side by side
@@ -176,28 +176,6 @@ def test_a_dense_hit_explains_its_distance_and_which_piece_of_a_long_text_is_nea
         assert (hit.explain["vector"], hit.explain["vectors"]) == (1, 2)
         assert hit.score == pytest.approx(1 - hit.explain["distance"] / 2)
         assert hit.explain["cosine"] == pytest.approx(1 - hit.explain["distance"])
-
-
-def test_ranks_are_explained_where_they_decide(tmp_path: Path) -> None:
-    with MemoryStore.open(tmp_path, embedder=Counting(), fusion="rrf") as store:
-        store.index("a", entries("silt settles here", "the kettle is on"))
-        assert store.flush(60)
-        hits = store.search("a", "silt settles", explain=True)
-        assert [hit.explain["ranks"] for hit in hits if hit.explain] == [
-            {"lexical": 1, "dense": 1},
-            {"lexical": 2, "dense": 2},
-        ]
-        assert hits[0].score == pytest.approx(1.0)
-
-
-def test_what_shares_no_word_is_found_by_its_meaning(tmp_path: Path) -> None:
-    near = {"a feline": [1.0, 0.1], "user: the cat sleeps": [1.0, 0.0], "user: taxes are due": [0.0, 1.0]}
-    embedder = FunctionEmbedder(lambda texts: [near[text] for text in texts], "test/meaning", 2)
-    with MemoryStore.open(tmp_path, embedder=embedder) as store:
-        store.index("a", [Entry("taxes are due", created_at=0), Entry("the cat sleeps", created_at=0)])
-        assert store.flush(60)
-        assert store.search("a", "a feline", ranker="lexical") == []
-        assert contents(store.search("a", "a feline", limit=1)) == ["the cat sleeps"]
 
 
 @pytest.mark.parametrize(

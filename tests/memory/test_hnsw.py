@@ -10,9 +10,8 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 
 from embedders import Counting
 from siltstone import HnswMemoryStore, MemoryStore
-from siltstone.errors import ConfigError
 from siltstone.memory import Decay, Entry, Ranker, SearchHit
-from storing import contents, elsewhere, entries, sql
+from storing import contents, entries
 
 WORDS = ["silt", "mud", "clay", "sand", "loam", "gravel", "delta", "Delta", "river."]
 
@@ -132,27 +131,6 @@ def test_what_was_forgotten_is_no_answer_and_the_rest_still_is(tmp_path: Path) -
         assert store.search("a", texts[1]) == []
 
 
-def test_what_another_process_wrote_is_found(tmp_path: Path) -> None:
-    with HnswMemoryStore.open(tmp_path) as store:
-        store.index("a", entries("silt"))
-        assert contents(store.search("a", "silt mud")) == ["silt"]
-        elsewhere(
-            "import sys; from siltstone import HnswMemoryStore; from siltstone.memory import Entry\n"
-            "with HnswMemoryStore.open(sys.argv[1]) as store: store.index('a', [Entry('mud', (5, 6))])",
-            tmp_path,
-        )
-        assert sorted(contents(store.search("a", "silt mud"))) == ["mud", "silt"]
-
-
-def test_a_damaged_entry_is_left_out_of_the_graph(tmp_path: Path) -> None:
-    with HnswMemoryStore.open(tmp_path) as store:
-        store.index("a", entries("silt one", "silt two"))
-    sql(tmp_path, "UPDATE entry SET role = 'x' WHERE id = 1")
-    with HnswMemoryStore.open(tmp_path) as store:
-        assert contents(store.search("a", "silt")) == ["silt two"]
-        assert store.stats("a").quarantined == 1
-
-
 def test_either_store_opens_the_file_of_the_other(tmp_path: Path) -> None:
     with HnswMemoryStore.open(tmp_path) as store:
         store.index("a", entries("silt settles", "mud"))
@@ -186,11 +164,3 @@ def test_the_index_concerns_cosine_alone_and_vectors_live_beside_the_graph(tmp_p
                     )
                     assert mine == best, ranker
                     assert mine, ranker
-
-
-def test_another_rule_is_refused(tmp_path: Path) -> None:
-    MemoryStore.open(tmp_path).close()
-    with pytest.raises(ConfigError, match="made with hash_rule 'xxh3'"):
-        HnswMemoryStore.open(tmp_path)
-    with HnswMemoryStore.open(tmp_path, hash_rule=None) as store:
-        assert store.hash_rule == "xxh3"

@@ -154,15 +154,6 @@ def test_a_store_that_is_open_for_reading_takes_a_language_for_itself(tmp_path: 
         assert store.language == "auto"
 
 
-def test_a_namespace_is_read_in_the_language_of_its_store(tmp_path: Path) -> None:
-    with Session.open(tmp_path, "one", namespace="team", language="de") as one:
-        one.append({"role": "user", "content": "Häuser"})
-        with Session.open(None, "two", namespace="team", memory=one.store) as two:
-            assert [hit.content for hit in two.search("Haus", scope="namespace")] == ["Häuser"]
-            one.store.settle_language("en", anew=True)  # type: ignore[attr-defined]
-            assert two.search("Haus", scope="namespace") == []
-
-
 @pytest.mark.parametrize("preset", [None, "meerkat"])
 def test_a_session_settles_the_language_of_its_store(tmp_path: Path, preset: str | None) -> None:
     options = {} if preset is None else {"preset": preset}
@@ -217,14 +208,3 @@ def test_a_cache_keeps_the_languages(tmp_path: Path) -> None:
         before = [(hit.entry_id, hit.score) for hit in store.search("s", "kapı key", limit=50)]
     with MemoryStore.open(tmp_path) as store:
         assert [(hit.entry_id, hit.score) for hit in store.search("s", "kapı key", limit=50)] == before
-
-
-def test_explain_gives_the_terms_of_the_language(tmp_path: Path) -> None:
-    with indexed(tmp_path, ALL) as store:
-        (hit,) = store.search("s", "Häusern", explain=True)
-        assert hit.explain is not None
-        assert [term["term"] for term in hit.explain["terms"]] == ["haus"]
-        assert hit.explain["terms"][0]["fields"] == {"text": 1}
-        (hit,) = store.search("s", "猫", explain=True)
-        assert hit.explain is not None
-        assert hit.explain["terms"][0]["fields"] == {"text": 1}

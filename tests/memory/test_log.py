@@ -37,13 +37,6 @@ def log(store: Store) -> SummaryLog:
     return summary_log(store, "a")
 
 
-def test_a_log_begins_empty(log: SummaryLog) -> None:
-    state = log.state()
-    assert (state.next_seq, state.head, state.clock) == (0, None, "")
-    assert log.read(0, 100) == []
-    assert log.compactions() == []
-
-
 def test_messages_come_back_in_order_with_their_numbers(log: SummaryLog) -> None:
     given = [message(f'"{n}"', role="tool", dialect="anthropic", tokens=n, created_at=n) for n in range(7)]
     log.append(given[:3], expected_next=0, clock="one")

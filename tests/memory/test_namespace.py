@@ -63,20 +63,6 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
         yield opened
 
 
-def test_a_message_that_leaves_a_context_is_found_once_by_its_entry(store: Store) -> None:
-    speak(store, "a", "the kettle hums", "it is blue")
-    speak(store, "b", "anything")
-    (before,) = [hit for hit in across(store, "b", "kettle") if "kettle" in hit.content]
-    discard(store, "a", 1, entries=[Entry("the kettle hums", (0, 1), created_at=1.0)])
-    (after,) = [hit for hit in across(store, "b", "kettle") if "kettle" in hit.content]
-    assert (before.entry_id, before.score) == (0, after.score)
-    assert store.get(after.entry_id).content == "the kettle hums"
-    log = store.open_log("a")
-    log.undo(expected=log.state().version, clock="{}", write_id=8)
-    (undone,) = [hit for hit in across(store, "b", "kettle") if "kettle" in hit.content]
-    assert (undone.entry_id, undone.score) == (0, before.score)
-
-
 def test_no_namespace_is_never_a_shared_one(store: Store) -> None:
     for session in ("a", "b"):
         store.index(session, [Entry(f"the kettle of {session}", (0, 1))])

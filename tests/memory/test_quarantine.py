@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from siltstone import MemoryStore, Session, SimpleMemoryStore
+from siltstone import MemoryStore, Session
 from siltstone.errors import StoreCorruptError
 from siltstone.events import EntriesQuarantined, Event
 from siltstone.memory import Entry, Store
-from storing import contents, elsewhere, entries, sql
+from storing import contents, entries, sql
 
 WORDS = ["silt", "mud", "clay", "river", "sand", "slow", "water", "gravel"]
 
@@ -127,21 +127,3 @@ def test_a_damaged_entry_is_forgotten_whatever_it_says(tmp_path: Path) -> None:
         assert b"nwald" not in held
         assert contents(store.search("a", "mud")) == ["mud"]
         assert store.check() == []
-
-
-def test_a_store_in_memory_has_no_damage() -> None:
-    store = SimpleMemoryStore()
-    store.index("a", entries("silt"))
-    assert (store.quarantined("a"), store.check(repair=True), store.stats().quarantined) == ((), [], 0)
-
-
-def test_other_processes_see_the_same_after_a_repair(tmp_path: Path) -> None:
-    code = "import sys; from siltstone import MemoryStore; MemoryStore.open(sys.argv[1]).check(repair=True)"
-    with MemoryStore.open(tmp_path) as store:
-        store.index("a", entries("silt", "mud", "clay"))
-        assert len(store.search("a", "silt mud clay")) == 3
-        sql(tmp_path, "UPDATE entry SET text = 'x' WHERE id = 2")
-        elsewhere(code, tmp_path)
-        assert sorted(contents(store.search("a", "silt mud clay"))) == ["clay", "silt"]
-        assert store.quarantined("a") == (2,)
-        assert store.stats("a").entries == 2

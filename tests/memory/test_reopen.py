@@ -83,19 +83,6 @@ with MemoryStore.open(sys.argv[1]) as store:
         assert len(store.search("a", "silt")) == 3
 
 
-def test_a_session_dropped_by_another_process_is_gone_here(tmp_path: Path) -> None:
-    code = (
-        "import sys; from siltstone import MemoryStore; "
-        "print(MemoryStore.open(sys.argv[1]).delete_session('a'))"
-    )
-    with MemoryStore.open(tmp_path) as store:
-        store.index("a", entries("silt", "more silt"))
-        assert len(store.search("a", "silt")) == 2
-        assert elsewhere(code, tmp_path).strip() == "2"
-        assert store.search("a", "silt") == []
-        assert store.stats().sessions == 0
-
-
 def test_processes_that_create_a_store_at_once_share_it(tmp_path: Path) -> None:
     code = """
 import sys

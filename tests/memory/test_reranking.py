@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given, strategies as st
 
-from siltstone import ConfigError, Entry, MemoryStore, Session
+from siltstone import ConfigError, Entry, MemoryStore
 from siltstone.events import SearchDegraded
 from siltstone.memory.hits import Reranker
 from storing import contents
@@ -123,21 +122,6 @@ def test_what_is_no_reranker_is_refused_by_its_field(make: Any, field: str) -> N
     with pytest.raises(ConfigError) as caught:
         make()
     assert caught.value.field == field
-
-
-@pytest.fixture
-def reranking(tmp_path: Path, told: Told) -> Iterator[MemoryStore]:
-    with opened(tmp_path, by_bed, told) as store:
-        yield store
-
-
-def test_the_tool_gives_hits_in_that_order_beside_what_was_saved(reranking: MemoryStore) -> None:
-    with Session.open(None, "s", memory=reranking) as session:
-        session.save("Silt is what the river leaves.")
-        answer = json.loads(session.memory_search.call({"query": "silt", "limit": 20}))
-    said = [hit["content"] for hit in answer if hit["content"] in TEXTS]
-    assert said == TEXTS
-    assert len(answer) == len(TEXTS) + 1
 
 
 @given(st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=8, max_size=8), st.integers(2, 8))

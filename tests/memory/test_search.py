@@ -84,18 +84,6 @@ def test_mk_60_an_identical_text_scores_above_nine_tenths_by_cosine(
         assert best.score > 0.9
 
 
-def test_the_ranker_of_a_search_overrides_that_of_the_store(tmp_path: Path) -> None:
-    with MemoryStore.open(tmp_path, "cosine") as store:
-        store.index("a", entries("silt and mud"))
-        own, given_ = store.search("a", "silt")[0], store.search("a", "silt", ranker="lexical")[0]
-        assert own.score != given_.score
-        assert own == store.search("a", "silt", ranker="cosine")[0]
-        assert (store.ranker, repr(store)) == (
-            "cosine",
-            f"MemoryStore.open({str(tmp_path)!r}, ranker='cosine')",
-        )
-
-
 def test_lexical_hits_explain_the_share_of_each_word(tmp_path: Path) -> None:
     with MemoryStore.open(tmp_path) as store:
         store.index("a", entries("Silt, silt and mud", "the river", "mud"))
@@ -279,15 +267,6 @@ def test_equal_texts_are_one_hit_that_tells_how_often(tmp_path: Path, ranker: Ra
         assert beat.last_at == datetime.fromtimestamp(39, UTC)
         (beat,) = [hit for hit in store.search("a", "weir gate", since=30.0, until=35.0) if hit.times > 1]
         assert beat.times == 5
-
-
-def test_equal_texts_of_a_namespace_are_one_hit(tmp_path: Path) -> None:
-    with MemoryStore.open(tmp_path) as store:
-        for session in ("a", "b", "c"):
-            store.open_log(session).open("kiln")
-            store.index(session, [Entry("the weir gate is shut", (0, 1))])
-        (hit,) = store.search("a", "weir", scope="namespace")
-        assert hit.times == 3
 
 
 def test_lines_that_differ_in_numbers_are_one_hit_unless_a_number_is_asked_for(tmp_path: Path) -> None:

@@ -115,13 +115,6 @@ def test_the_first_request_may_come_with_a_branch() -> None:
         assert store.sessions().sessions[0].title == "Go."
 
 
-def test_a_title_is_forgotten_with_its_request() -> None:
-    with SimpleMemoryStore() as store:
-        store.session("a").append(user("The key is AKIAGRUENWALD7."), assistant("Noted."))
-        store.forget(session_id="a", text="AKIAGRUENWALD7")
-        assert store.sessions().sessions[0].title == ""
-
-
 def test_a_title_is_always_that_of_the_first_request_that_is_left() -> None:
     """A title is cut, so it may have the half of a secret that no search for the whole finds."""
     secret, filler = "0123456789abcdefghij", "mud " * 47

@@ -37,12 +37,6 @@ def test_a_result_is_text_whatever_its_form() -> None:
         assert parts_of(block, role="user") == (Part("tool_result", "ok", "a"),)
 
 
-def test_a_result_without_content_is_empty() -> None:
-    assert parts_of({"type": "tool_result", "tool_use_id": "a"}, role="user") == (
-        Part("tool_result", "", "a"),
-    )
-
-
 def test_a_failed_result_says_so() -> None:
     block = {"type": "tool_result", "tool_use_id": "a", "content": "no such file", "is_error": True}
     assert parts_of(block, role="user") == (Part("tool_result", "no such file", "a", is_error=True),)
@@ -110,12 +104,6 @@ def test_inline_data_of_an_unknown_block_is_not_counted_as_text() -> None:
     small = {"type": "hologram", "data": ""}
     (part,) = parts_of({"type": "hologram", "data": "QUJD" * 100})
     assert part == Part("other", "", modality="document", size=json_size(small)[0])
-
-
-def test_a_system_message_may_stand_in_a_history() -> None:
-    raw = {"role": "system", "content": [{"type": "text", "text": "rules"}]}
-    message = read_message(raw, 0, dialect="anthropic")
-    assert (message.role, message.text) == ("system", "rules")
 
 
 def test_a_compaction_of_the_provider_is_read_and_never_indexed() -> None:

@@ -92,10 +92,6 @@ def test_content_of_a_wrong_type_is_named_by_key_and_type(raw: Any, key: str, ki
     assert str(error).startswith(f"message 3: {key!r} must be ")
 
 
-def test_anthropic_demands_content() -> None:
-    assert refusal({"role": "assistant", "content": None}, dialect="anthropic").key == "content"
-
-
 @pytest.mark.parametrize(
     ("extra", "path", "reason"),
     [
@@ -171,10 +167,6 @@ def test_no_text_is_refused_for_its_content(content: str) -> None:
     raw = {"role": "user", "content": content}
     assert messages.read_message(raw, 0).text == content
     messages.validate(raw)
-
-
-def test_an_unknown_dialect_is_refused() -> None:
-    assert "unknown dialect 'morse'" in str(refusal({"role": "user", "content": "x"}, dialect="morse"))
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '"x"', '{"n": NaN}', "[" * 100_000])

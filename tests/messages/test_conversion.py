@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from shapes import ask, blocks, call, fc, out, result, results, rs, say, thought, use
-from siltstone.errors import ConversionLossError, InvalidMessageError
+from siltstone.errors import ConversionLossError
 from siltstone.messages import Dialect, SummaryMessage, broken_tool_groups, read_history, validate_history
 from siltstone.messages.conversion import convert
 from strategies import HISTORIES
@@ -195,19 +195,3 @@ def test_an_id_that_is_used_again_becomes_one_of_its_own() -> None:
         {"role": "assistant", "content": [{"type": "tool_use", "id": "a-2", "name": "ls", "input": {}}]},
         {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "a-2", "content": "two"}]},
     ]
-
-
-def test_warn_logs_each_loss(caplog: pytest.LogCaptureFixture) -> None:
-    convert([ask(), thought(), say()], "openai.chat", on_loss="warn")
-    assert "message 1: content[0] (thinking) is lost in openai.chat: it is bound to" in caplog.text
-
-
-@pytest.mark.parametrize("target", ["any", "otel", ""])
-def test_an_unknown_dialect_is_refused(target: Any) -> None:
-    with pytest.raises(InvalidMessageError, match=r"unknown dialect .* to convert to; known are"):
-        convert([ask()], target)
-
-
-def test_what_is_no_message_is_refused_with_its_place() -> None:
-    with pytest.raises(InvalidMessageError, match="message 1"):
-        convert([ask(), 7], "anthropic")  # type: ignore[list-item]

@@ -116,11 +116,6 @@ def test_what_belongs_together_is_one_group_and_nothing_is_broken_or_pending(wha
     assert broken_tool_groups(raws) == 0
 
 
-def test_a_partly_answered_group_is_pending() -> None:
-    for called in ([call("a", "b"), result("a")], [BARE, ANSWER]):
-        assert groups(read_history([ask(), *called])) == [Group((0,)), Group((1, 2), pending=True)]
-
-
 def test_broken_counts_results_without_a_call_before_them() -> None:
     assert broken_tool_groups([ask(), result("a"), say()]) == 1
     assert broken_tool_groups([ask(), result("a"), call("a"), say()]) == 2
@@ -137,13 +132,3 @@ def test_a_call_at_the_very_end_is_pending_and_not_broken() -> None:
     assert broken_tool_groups([ask(), call("a", "b")]) == 0
     assert broken_tool_groups([ask(), call("a", "b"), result("b")]) == 0
     assert broken_tool_groups([ask(), use("a"), use("b"), results("b")]) == 0
-
-
-def test_broken_takes_messages_that_were_read() -> None:
-    assert broken_tool_groups(read_history([ask(), result("a")])) == 1
-
-
-def test_a_long_history_is_grouped_in_linear_time() -> None:
-    """One call whose results never end: the chain of links must not be walked again for each."""
-    raws = [ask(), call("a"), *[result("a") for _ in range(20_000)]]
-    assert len(groups(read_history(raws))) == 2

@@ -21,28 +21,9 @@ def numbers(*raws: Any, first_seq: int = 0) -> list[int]:
     return [message.seq for message in read_history(raws, first_seq=first_seq)]
 
 
-def test_a_fresh_history_counts_from_its_first_number() -> None:
-    assert numbers(SYSTEM, ask(), ask()) == [0, 1, 2]
-    assert numbers(ask(), ask(), first_seq=40) == [40, 41]
-
-
-def test_what_follows_a_summary_continues_after_what_it_covers() -> None:
-    assert numbers(SYSTEM, summary((1, 7)), ask(), ask()) == [0, 1, 7, 8]
-
-
 def test_pins_take_the_holes_between_covered_ranges() -> None:
     assert numbers(SYSTEM, summary((1, 3), (4, 7)), ask("pin"), ask()) == [0, 1, 3, 7]
     assert numbers(summary((0, 2), (4, 5)), ask(), ask(), ask()) == [0, 2, 3, 5]
-
-
-def test_summaries_may_stack() -> None:
-    assert numbers(SYSTEM, summary((1, 7)), summary((7, 12)), ask()) == [0, 1, 7, 12]
-
-
-def test_a_summary_is_read_as_one_with_its_ranges() -> None:
-    message = read_history([summary((1, 3), (4, 7))])[0]
-    assert (message.provenance, message.covers) == ("compaction_summary", ((1, 3), (4, 7)))
-    assert message.role == "user"
 
 
 def test_ranges_move_up_where_messages_were_put_before_a_summary() -> None:

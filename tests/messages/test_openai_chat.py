@@ -18,11 +18,6 @@ def user(*blocks: Any) -> dict[str, Any]:
     return {"role": "user", "content": list(blocks)}
 
 
-def test_text_is_one_part_also_when_it_is_empty() -> None:
-    assert parts_of({"role": "user", "content": "hi"}) == (Part("text", "hi"),)
-    assert parts_of({"role": "user", "content": ""}) == (Part("text", ""),)
-
-
 def test_blocks_come_in_their_order() -> None:
     image = {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{PIXEL}"}}
     assert parts_of(user({"type": "text", "text": "look"}, image, "bare text")) == (
@@ -113,11 +108,6 @@ def test_the_old_function_role_reads_as_tool() -> None:
     assert message.parts == (Part("tool_result", "a.txt", None, "ls"),)
     called = {"role": "assistant", "content": None, "function_call": {"name": "ls", "arguments": "{}"}}
     assert parts_of(called) == (Part("tool_call", "", None, "ls", "{}"),)
-
-
-def test_developer_and_system_keep_their_own_role() -> None:
-    assert read_message({"role": "developer", "content": "rules"}, 0).role == "developer"
-    assert read_message({"role": "system", "content": "rules"}, 0).role == "system"
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,6 @@ from siltstone.messages import (
     indexable_text,
     read_history,
     read_message,
-    turns,
 )
 from siltstone.messages.dialects.base import CALLS, OUTPUTS
 from siltstone.tokens import IMAGE_TOKENS, estimate_tokens
@@ -220,13 +219,6 @@ def test_an_output_whose_call_the_provider_holds_belongs_to_the_reference() -> N
     assert broken_tool_groups(raws) == 0
 
 
-def test_turns_open_with_user_items_alone() -> None:
-    history = read_history([ask(), call("a"), output("a"), say(), ask("more"), thought(), say()])
-    assert [(turn.start, turn.end) for turn in turns(history)] == [(0, 4), (4, 7)]
-    assert not in_flight(history)
-    assert in_flight(history[:6][:-1])
-
-
 def test_a_call_before_the_last_words_of_an_answer_keeps_its_turn_in_flight() -> None:
     words = {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "I look"}]}
     assert in_flight(read_history([ask(), call("a"), words]))
@@ -241,12 +233,6 @@ def test_what_was_said_called_and_answered_is_indexed() -> None:
     unknown = read_message({"type": "oracle_call_output", "call_id": "a", "output": "42"}, 0)
     assert indexable_text(unknown) == "42"
     assert indexable_text(unknown, index_tools=False) == ""
-
-
-def test_arguments_outputs_and_reasoning_are_counted() -> None:
-    assert estimate_tokens(call("a", arguments="x" * 4_000), rule="blocks") > 1_000
-    assert estimate_tokens(output("a", "x" * 4_000), rule="blocks") == 1_000
-    assert estimate_tokens({**thought(), "encrypted_content": "x" * 4_000}, rule="blocks") > 1_000
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,6 @@ from hypothesis import given, strategies as st
 from shapes import ask, say
 from siltstone.messages import OWN_TOOLS, indexable_text, indexable_texts, names_own_tool, read_history
 from siltstone.messages.conversion import convert
-from siltstone.tools.context import context_compact
-from siltstone.tools.memory import memory_search
 
 SECRET = "quoted-by-our-own-tool"
 names = st.builds(
@@ -103,7 +101,3 @@ def test_a_prefix_of_a_host_leaves_the_name_ours(name: str) -> None:
 @given(name=st.one_of(foreign, st.none(), st.just("")))
 def test_other_tools_are_not_ours(name: str | None) -> None:
     assert not names_own_tool(name)
-
-
-def test_the_tools_that_a_session_offers_are_known() -> None:
-    assert {memory_search(lambda *_: []).name, context_compact(lambda _: {}).name} <= OWN_TOOLS

@@ -25,7 +25,6 @@ from siltstone.messages import (
     encode,
     logged,
     message_size,
-    read_history,
     read_mark,
     read_message,
     without_own_key,
@@ -98,16 +97,6 @@ def test_any_mapping_is_a_message(kind: Any) -> None:
     assert message.parts == (Part("text", "hi"),)
     assert encode(raw) == '{"role":"user","content":[{"type":"text","text":"hi"}]}'
     assert message_size(raw) == (len(encode(raw)), len(encode(raw)))
-
-
-def test_an_object_inside_an_unknown_block_is_dumped() -> None:
-    raw = {"role": "user", "content": [{"type": "new", "inner": Block(type="text", text="hi")}]}
-    assert read_history([raw])[0].parts[0].kind == "other"
-
-
-def test_a_class_is_no_message() -> None:
-    with pytest.raises(InvalidMessageError):
-        read_message(Block, 0)  # type: ignore[arg-type]
 
 
 def test_an_object_that_cannot_dump_itself_is_refused() -> None:

@@ -74,11 +74,6 @@ def test_a_text_that_was_changed_anywhere_has_no_mark(
     assert messages.read_mark(whole[: data.draw(st.integers(0, len(whole) - 1))]) is None
 
 
-def test_the_mark_is_a_line_that_people_can_read() -> None:
-    last = SUMMARY["content"].splitlines()[-1]
-    assert last.startswith("[Summary level 2, messages 1-3, 6-8: ")
-
-
 @pytest.mark.parametrize("way", WAYS.values(), ids=WAYS.keys())
 def test_a_summary_is_one_after_whatever_keeps_its_text(way: Callable[[Any], Any]) -> None:
     raws = [SYSTEM, way(SUMMARY), ask("pinned"), ask("also"), say(), ask("next"), say()]

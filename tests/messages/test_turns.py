@@ -129,27 +129,12 @@ def test_what_was_injected_before_a_request_belongs_to_its_turn(provenance: Any)
     assert turns(history) == [Turn(0, 2, 0), Turn(2, 6, 4)]
 
 
-def test_what_was_injected_elsewhere_opens_no_turn() -> None:
-    injected = marked(ask("by the way"), "injected_context")
-    assert turns(numbered(injected, say(), ask(), injected, say())) == [Turn(2, 5, 2)]
-
-
 @pytest.mark.parametrize("provenance", ["placeholder", "repaired"])
 def test_what_we_wrote_ourselves_opens_no_turn(provenance: Any) -> None:
     assert turns(numbered(ask(), marked(ask(), provenance))) == [Turn(0, 2, 0)]
-
-
-def test_nothing_is_in_flight_without_a_turn() -> None:
-    assert not in_flight([])
-    assert not in_flight(numbered({"role": "system", "content": "s"}))
-    assert not in_flight(numbered(call("a"), result("a")))
 
 
 def test_a_call_in_the_last_message_keeps_the_turn_in_flight() -> None:
     assert in_flight(numbered(ask(), call("a")))
     assert in_flight(numbered(ask(), thought(), use("a")))
     assert in_flight(numbered(ask(), call("a", "b"), result("a")))
-
-
-def test_a_dead_call_of_an_earlier_turn_keeps_nothing_in_flight() -> None:
-    assert not in_flight(numbered(ask(), call("a"), ask("forget it"), say()))

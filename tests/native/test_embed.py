@@ -14,7 +14,6 @@ from hypothesis import given, strategies as st
 
 from reference import embed as twin
 from siltstone import _native
-from siltstone.errors import ConfigError
 from strategies_text import texts_of_words
 from vector_cases import cases
 
@@ -33,12 +32,6 @@ def sparse(texts: list[str], rule: str) -> list[dict[int, float]]:
     assert indptr[0] == 0
     assert indptr[-1] == len(indices) == len(values)
     return [dict(zip(indices[start:end], values[start:end], strict=True)) for start, end in pairwise(indptr)]
-
-
-def dense(texts: list[str], rule: str) -> list[array[float]]:
-    rows = array("f", _native.embed_batch(texts, rule))
-    assert len(rows) == len(texts) * twin.DIMENSION
-    return [rows[start : start + twin.DIMENSION] for start in range(0, len(rows), twin.DIMENSION)]
 
 
 def test_hashes_are_those_of_xxhash_at_every_length_class():
@@ -82,17 +75,6 @@ def test_embeddings_are_those_of_the_twin_to_the_last_bit(texts, rule):
     assert all(list(row) == sorted(row) for row in rows)
 
 
-@given(st.lists(texts_of_words(), max_size=3), rules)
-def test_dense_rows_are_the_sparse_rows_with_their_zeros(texts, rule):
-    for row, expected in zip(dense(texts, rule), sparse(texts, rule), strict=True):
-        assert {bucket: value for bucket, value in enumerate(row) if value} == expected
-
-
-@pytest.mark.parametrize("rule", RULES)
-def test_a_text_of_a_million_equal_words_is_one_bucket_of_value_one(rule):
-    assert sparse(["silt " * 1_000_000], rule) == [{_native.bucket("silt", rule): 1.0}]
-
-
 @pytest.mark.parametrize("embed", [_native.embed_batch, _native.embed_sparse])
 def test_other_threads_run_while_a_batch_is_embedded(embed):
     """With a switch interval of an hour, nobody else runs before the interpreter is let go of."""
@@ -116,15 +98,3 @@ def test_other_threads_run_while_a_batch_is_embedded(embed):
         sys.setswitchinterval(interval)
         worker.join()
     assert done
-
-
-@pytest.mark.parametrize("rule", ["md5", "", "XXH3", "it's"])
-def test_an_unknown_hash_rule_is_named_with_the_choices(rule):
-    for call in (
-        lambda: _native.bucket("word", rule),
-        lambda: _native.embed_batch([], rule),
-        lambda: _native.embed_sparse(["text"], rule),
-    ):
-        with pytest.raises(ConfigError, match="hash_rule must be 'xxh3' or 'poly31', got") as caught:
-            call()
-        assert vars(caught.value) | {"message": ""} == {"message": "", "field": "hash_rule", "value": rule}

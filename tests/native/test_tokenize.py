@@ -21,12 +21,6 @@ def test_words_are_those_of_the_vectors(case):
     assert twin.words(case["text"]) == case["words"]
 
 
-@pytest.mark.parametrize("case", cases("whitespace"), ids=lambda case: repr(case["text"]))
-def test_whitespace_words_are_those_of_the_vectors(case):
-    assert _native.whitespace_words(case["text"]) == case["words"]
-    assert twin.whitespace_words(case["text"]) == case["words"]
-
-
 def test_the_twins_classify_every_assigned_code_point_alike():
     # Alone it shows whether it begins a word, between a and 漢 whether it continues one, or is CJK.
     texts = [f"{c}a{c}漢" for c in assigned()]
@@ -66,9 +60,3 @@ def test_whitespace_words_are_those_of_the_twin(text):
 def test_surrogates_are_paired_or_replaced(text, expected):
     assert _native.words(text) == expected
     assert twin.words(text) == expected
-
-
-def test_a_text_of_ten_megabytes_has_all_its_words():
-    assert len(_native.words("Silt and stone, " * 655_360)) == 3 * 655_360
-    assert len(_native.words("x" * 10_000_000)[0]) == 10_000_000
-    assert _native.words("é" * 5_000_000) == ["é" * 5_000_000]

@@ -64,11 +64,6 @@ def test_an_error_of_the_core_pickles_with_its_fields():
     assert (str(copy), copy.field, copy.value) == (str(caught.value), "hash_rule", "md5")
 
 
-def test_the_build_says_what_it_is():
-    assert _native.build_profile in {"debug", "release"}
-    assert _native.__version__.count(".") == 2
-
-
 LEVELS = """
 from siltstone import _native
 from siltstone.errors import ConfigError

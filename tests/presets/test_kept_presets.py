@@ -29,19 +29,6 @@ def test_a_store_that_another_preset_filled_is_refused_and_left_as_it_was(tmp_pa
         assert session.log() == [{"role": "user", "content": "hello"}]
 
 
-def test_a_session_keeps_what_else_was_settled_for_it(tmp_path: Path) -> None:
-    with Session.open(tmp_path, "chat", preset="rustant"), MemoryStore.open(tmp_path) as store:
-        log = store.open_log("chat")
-        said = json.loads(log.state().settings)
-        assert said["preset"] == "rustant"
-        log.save_settings(json.dumps({**said, "other": 1}), expected=log.state().version, write_id=7)
-    with Session.open(tmp_path, "chat", preset=presets.rustant(documented=False)):
-        pass
-    with MemoryStore.open(tmp_path, read_only=True) as store:
-        said = json.loads(store.open_log("chat").state().settings)
-        assert (said["preset"], said["documented"], said["other"]) == ("rustant", False, 1)
-
-
 def test_a_session_goes_on_with_the_preset_that_it_began_with(tmp_path: Path) -> None:
     """The policy, its settings, the form of its search, the redaction: nobody has to name it again."""
     secret = "token=Zk3v9QpL2mXw8RtY5nBa"

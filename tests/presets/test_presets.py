@@ -11,16 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from playing_presets import policy_config, waterfall_of
-from siltstone import (
-    AsyncSession,
-    ConfigError,
-    Entry,
-    HnswMemoryStore,
-    MemoryStore,
-    Session,
-    ThresholdCompactor,
-    presets,
-)
+from siltstone import ConfigError, Entry, HnswMemoryStore, MemoryStore, Session, ThresholdCompactor, presets
 from siltstone.archive.files import read_vectors
 from siltstone.archive.live import Said
 from siltstone.cli.app import app
@@ -458,67 +449,6 @@ def test_an_unknown_preset_or_setting_names_the_nearest_one(tmp_path: Path) -> N
     with pytest.raises(ConfigError, match="policy is part of the preset 'meerkat'"):
         Session.open(tmp_path, "chat", preset="meerkat", policy=ThresholdCompactor())
     assert not any(tmp_path.iterdir())
-
-
-def test_a_system_is_as_good_as_its_name() -> None:
-    ours = preset(presets.meerkat, documented=False, recent_turn_budget=6)
-    assert (ours.documented, dict(ours.settings)) == (False, {"recent_turn_budget": 6})
-    assert repr(ours) == repr(preset("meerkat", documented=False, recent_turn_budget=6))
-    with pytest.raises(ConfigError, match="did you mean 'recent_turn_budget'"):
-        preset(presets.meerkat, recent_turn_budge=6)
-
-
-def test_a_preset_is_itself_and_no_setting_beside_it_is_lost() -> None:
-    made = presets.meerkat(recent_turn_budget=6)
-    assert preset(made) is made
-    ours = presets.meerkat(documented=False)
-    assert preset(ours) is preset(ours, documented=False) is ours
-    with pytest.raises(ConfigError, match=r"recent_turn_budget must be said where .* is made, got 4"):
-        preset(made, recent_turn_budget=4)
-    with pytest.raises(ConfigError, match="documented must be said where"):
-        preset(made, documented=False)
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "# **bold** words of a comment\nimmediate_window = 12\n",
-        '[waterfall]\nimmediate_window = 12\nstop = ["**"]\n',
-        "[waterfall]\nimmediate_window = 12  # **recent_window**: 3\n",
-    ],
-)
-def test_toml_of_waterfall_is_toml_whatever_its_texts_and_comments_have(text: str) -> None:
-    assert presets.waterfall.from_config(text).settings["immediate_window"] == 12
-
-
-@pytest.mark.parametrize("text", ["immediate_window = # **12**\n", "Some **bold** prose.\n"])
-def test_what_is_neither_toml_nor_markdown_with_settings_is_refused(text: str) -> None:
-    with pytest.raises(ConfigError, match=r"not TOML.*nor is it Markdown") as caught:
-        presets.waterfall.from_config(text)
-    assert caught.value.field == "config"  # type: ignore[attr-defined]
-
-
-@pytest.mark.anyio
-async def test_an_async_session_takes_a_preset(tmp_path: Path) -> None:
-    async with AsyncSession.open(tmp_path, "chat", preset="meerkat", context_window=16_000) as session:
-        await session.append({"role": "user", "content": "hello"})
-        assert (await session.prepare()).history == [{"role": "user", "content": "hello"}]
-
-
-def test_profiles_name_a_model(tmp_path: Path) -> None:
-    asked: list[str] = []
-
-    def writer(request: Any) -> str:
-        asked.append(request.purpose)
-        return "The river rose."
-
-    text = "**profile**: night\n**immediate_window**: 4\n**recent_window**: 4\n"
-    made = presets.waterfall.from_config(text, profiles={"night": writer})
-    with Session.open(tmp_path, "chat", preset=made, context_window=64_000) as session:
-        for number in range(9):
-            session.append({"role": "user", "content": f"entry {number}"})
-        session.prepare()
-    assert len(asked) == 1
 
 
 def test_wf_42_status_and_a_forced_run_are_calls_and_commands(tmp_path: Path) -> None:

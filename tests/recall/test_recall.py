@@ -20,7 +20,6 @@ from hostile_texts import DOCUMENTED, TAGS, hostile
 from siltstone import ConfigError, compact
 from siltstone.engine import Compacted
 from siltstone.knowledge import KnowledgeDistiller, new_fact
-from siltstone.memory.entry import RECALL_MIN_SCORE
 from siltstone.messages import Message, RecalledMessage, broken_tool_groups, indexable_text, read_history
 from siltstone.messages.text import without_control
 from siltstone.models import ExtractiveModel
@@ -237,12 +236,6 @@ def test_the_tail_stays_before_the_request_through_a_tool_loop() -> None:
     assert position(told, "tail") == 0
 
 
-def test_the_tail_is_before_the_whole_group_of_words_beside_results() -> None:
-    beside = {"role": "user", "content": [RESULT, {"type": "text", "text": "and now this"}]}
-    told = history(user("one"), CALL, beside)
-    assert position(told, "tail") == 1
-
-
 @st.composite
 def histories(draw: st.DrawFn) -> list[dict[str, Any]]:
     raws: list[dict[str, Any]] = []
@@ -362,12 +355,6 @@ def test_oc_19_a_query_under_three_characters_recalls_nothing_and_searches_nothi
     assert shelf.asked == []
 
 
-def test_below_the_least_score_nothing_is_recalled() -> None:
-    weak = Shelf(Detail("far away", RECALL_MIN_SCORE - 0.01, "user", NOON))
-    assert recall(weak).block(history(user("which test?"))) == RecallBlock(reason="no_hits")
-    assert recall(weak, auto_recall_min_score=0).block(history(user("which test?"))).detail_count == 1
-
-
 def test_oc_83_nothing_is_placed_where_the_request_has_no_room() -> None:
     worker = recall(Shelf(*DETAILS), score_filter="documented")
     told = history(user("which test?"))
@@ -383,15 +370,6 @@ def test_a_block_that_had_no_room_comes_with_the_room() -> None:
     assert worker.block(told, context_window=10_000, room=5_000).detail_count == 2
     worker.leave_out(told)
     assert worker.block(told, context_window=10_000, room=5_000).reason == "no_room", "it was refused"
-
-
-def test_a_query_of_the_caller_is_taken_apart_too() -> None:
-    shelf = Shelf()
-    recall(shelf).search((), query="I painted the fence. Where is the spare key? " + "And so on. " * 400)
-    asked = [query for query, _ in shelf.asked]
-    assert asked[0] == "Where is the spare key?"
-    assert recall(shelf, score_filter="documented").search((), query="One. Two?").reason == "no_hits"
-    assert shelf.asked[-1][0] == "One. Two?"
 
 
 def test_the_ends_of_a_huge_message_are_taken_apart() -> None:
@@ -458,16 +436,6 @@ def test_the_queries_of_a_message_are_tried_from_its_questions_to_all_of_it() ->
         "And the second one?",
         "What did Ida order? Tea. And the second one?",
     ]
-
-
-def test_two_questions_of_a_message_are_answered_in_one_block() -> None:
-    class TwoShelves(Shelf):
-        def details(self, query: str, limit: int) -> list[Detail]:
-            self.asked.append((query, limit))
-            return [each for each in DETAILS if each.role == ("user" if "test" in query else "assistant")]
-
-    block = recall(TwoShelves()).block(history(user("Which test? And which code?")))
-    assert block.detail_count == 2
 
 
 def test_neighbours_come_with_a_hit_for_less_than_it_scores() -> None:

@@ -11,7 +11,7 @@ from hypothesis import given, strategies as st
 
 from siltstone import ConfigError, Entry, SearchHit, Session, SimpleMemoryStore, estimate_tokens
 from siltstone.memory import SourceRange
-from siltstone.tools.base import FLOOR, LEAST_BUDGET, answer_budget, best_part, shares
+from siltstone.tools.base import FLOOR, LEAST_BUDGET, answer_budget, shares
 from siltstone.tools.memory import memory_search
 
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
@@ -37,13 +37,6 @@ def test_the_default_is_a_twentieth_of_the_window_between_two_bounds(window: Any
     assert answer_budget(window) == budget
 
 
-def test_what_fits_is_whole() -> None:
-    hits = [hit(f"short {number}", number) for number in range(5)]
-    found, left_out = answer(hits)
-    assert [each["content"] for each in found] == [each.content for each in hits]
-    assert left_out == 0
-
-
 def test_a_long_hit_is_cut_to_the_passage_that_answers() -> None:
     for before in (0, 900, 5_000):
         text = "It rained all day. " * before + NEEDLE + " Nobody came." * 4_000
@@ -53,13 +46,6 @@ def test_a_long_hit_is_cut_to_the_passage_that_answers() -> None:
         assert found["content"].startswith("…") == (before > 100)
         assert (found["score"], found["source_range"]) == (0.5, {"start": 7, "end": 8})
         assert left_out == 0
-
-
-def test_short_hits_stay_whole_beside_a_long_one() -> None:
-    hits = [hit("hay " * 9_000 + NEEDLE), *(hit(f"short {number}", number) for number in range(4))]
-    found, _ = answer(hits, 600)
-    assert [each["content"] for each in found[1:]] == [each.content for each in hits[1:]]
-    assert NEEDLE in found[0]["content"]
 
 
 def test_hits_are_left_out_only_below_the_floor_and_their_number_is_told() -> None:
@@ -92,13 +78,6 @@ def test_shares_fill_the_room_and_no_more(sizes: list[int], room: int) -> None:
     assert sum(min(size, share) for size in sizes) <= room
     if share < max(sizes, default=0):
         assert sum(min(size, share + 1) for size in sizes) > room
-
-
-@given(text=st.text(max_size=600), query=st.text(max_size=20), tokens=st.integers(1, 60))
-def test_the_best_part_of_a_text_is_of_it_and_within_its_tokens(text: str, query: str, tokens: int) -> None:
-    part = best_part(text, query, tokens)
-    assert estimate_tokens(part) <= tokens
-    assert part == text or part.removeprefix("… ").removesuffix(" …").removesuffix("…") in text
 
 
 @pytest.mark.parametrize("budget", [0, LEAST_BUDGET - 1, -5, True, "600", 700.5])

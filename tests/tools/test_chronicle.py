@@ -64,12 +64,6 @@ def test_one_is_opened_by_its_number_and_a_rollup_by_its_range(tool: Tool):
     assert ask(tool, action="open", checkpoint="1-8")["summary"] == "Of eight."
 
 
-def test_a_long_summary_is_cut_to_the_budget(tool: Tool):
-    long = Checkpoint(1, 1, 0, "interval", 0, 10, 10, 100, title="Title", summary="word " * 2_000)
-    told = ask(chronicle(lambda: [long], expand, budget=400), action="open", checkpoint="1")
-    assert told["summary"].endswith("…")
-
-
 def test_messages_come_in_pages_and_a_long_one_with_its_beginning(tool: Tool):
     handles, after = [], None
     while True:
@@ -80,10 +74,6 @@ def test_messages_come_in_pages_and_a_long_one_with_its_beginning(tool: Tool):
         if after is None:
             break
     assert handles == [f"m{n}" for n in range(10)]
-
-
-def test_what_was_forgotten_says_so(tool: Tool):
-    assert ask(tool, action="open", checkpoint="61")["forgotten"] is True
 
 
 @pytest.mark.parametrize(

@@ -12,9 +12,8 @@ from hypothesis import given, strategies as st
 from siltstone import ConfigError, estimate_tokens
 from siltstone._native import matching_lines
 from siltstone.errors import InvalidArgumentsError
-from siltstone.messages import OWN_TOOLS
 from siltstone.tools.base import Tool
-from siltstone.tools.memory import handle_of, memory_get
+from siltstone.tools.memory import memory_get
 
 LOG = "\n".join(f"{number:04} {'ERROR disk full' if number % 50 == 0 else 'ok'}" for number in range(1, 1001))
 TEXTS = {3: "one\ntwo\nthree", 4: LOG, 5: "", 6: "x" * 10_000}
@@ -30,12 +29,6 @@ def ask(tool: Tool, **arguments: Any) -> dict[str, Any]:
     assert estimate_tokens(text) <= 600
     told: dict[str, Any] = json.loads(text)
     return told
-
-
-def test_a_short_message_is_read_in_full(tool: Tool) -> None:
-    for handle in ("m3", "3", "[m3]", " M3 ", 3):
-        assert ask(tool, handle=handle) == {"handle": "m3", "lines": 3, "content": "1: one\n2: two\n3: three"}
-    assert ask(tool, handle="m5") == {"handle": "m5", "lines": 1, "content": "1: "}
 
 
 def test_lines_are_counted_from_one(tool: Tool) -> None:
@@ -63,12 +56,6 @@ def pages(tool: Tool, **arguments: Any) -> list[str]:
         assert told["content"]
         lines += told["content"].split("\n")
     return lines
-
-
-def test_pages_together_are_the_whole_message(tool: Tool) -> None:
-    assert pages(tool, handle="m4") == [f"{at}: {line}" for at, line in enumerate(LOG.split("\n"), 1)]
-    assert "".join(line.partition(": ")[2] for line in pages(tool, handle="m6")) == TEXTS[6]
-    assert pages(tool, handle="m4", lines="20-900")[-1].startswith("900: ")
 
 
 @given(text=st.text(st.sampled_from('ab\n\u6c34\x01"'), max_size=3_000), budget=st.integers(100, 400))
@@ -120,11 +107,6 @@ def test_a_pattern_that_ruins_others_takes_no_time() -> None:
     assert matching_lines(text, r"(a+)+$") == []
     assert matching_lines(text, r"(a|aa)*(a|aa)*c") == []
     assert time.process_time() - before < 5.0  # a backtracking matcher needs longer than the universe has
-
-
-def test_the_handle_of_a_message_is_its_number() -> None:
-    assert handle_of(42) == "m42"
-    assert memory_get(TEXTS.get).name in OWN_TOOLS
 
 
 def test_a_budget_without_room_is_refused() -> None:

@@ -50,14 +50,6 @@ def test_importance_is_that_of_the_type_where_nobody_says(kind: str, importance:
     assert shelf.kept[0].importance == importance
 
 
-def test_the_default_type_is_fact_and_a_source_and_associations_are_kept() -> None:
-    shelf = Shelf()
-    memory_save(shelf.save).call(
-        {"content": "x", "source": "Ann", "associations": [{"target_id": "a", "relation": "because"}, "b"]}
-    )
-    assert shelf.kept == [SavedMemory("x", "fact", 0.6, "Ann", (("a", "because"), ("b", "")))]
-
-
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
