@@ -6,6 +6,7 @@ import itertools
 import json
 import logging
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -22,9 +23,21 @@ psycopg = pytest.importorskip("psycopg", reason="the client of PostgreSQL comes 
 SECRET = "Grünewald-7-gate"
 
 
-def test_a_turn_takes_three_exchanges_and_a_warm_search_one(newest_postgres: Postgres) -> None:
+def test_an_opening_and_a_turn_take_three_exchanges_and_a_warm_search_one(newest_postgres: Postgres) -> None:
     with newest_postgres.database() as database, Proxy(newest_postgres.port) as proxy:
         opened(newest_postgres.address(database=database), setup=True).close()
+        address, found = f"{proxy.address(database=database)} #siltstone", []
+        for name, options in [("new", {}), ("new", {}), ("shared", {"namespace": "n"}), ("shared", {})]:
+            before = proxy.exchanges
+            with Session.open(address, name, **options) as session:
+                found.append(proxy.exchanges - before)
+                session.append(user("silt settles"))
+                calls = [session.prepare, partial(session.search, "silt")]
+                for call in [*calls, partial(session.memory_search.call, {"query": "silt"})]:
+                    before = proxy.exchanges
+                    assert call()
+                    assert proxy.exchanges - before == 1
+        assert found == [3, 3, 5, 3]
         with (
             opened(proxy.address(database=database)) as store,
             Session.open(None, "chat", memory=store) as session,

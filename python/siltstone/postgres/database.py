@@ -55,19 +55,6 @@ class LostError(Exception):
     """A connection was lost, or the server cancelled a statement. Whether it was done is still unknown."""
 
 
-def values_of(row: Any) -> tuple[Any, ...]:
-    """The values of a row. The rows of a caller's own pool may be tuples or dicts."""
-    return tuple(row.values()) if isinstance(row, dict) else tuple(row)
-
-
-def run(connection: Connection, sql: str, values: Sequence[Any] | dict[str, Any] = ()) -> list[tables.Row]:
-    """The rows that a statement gives which is seldom asked; it is not prepared."""
-    # Of this class whatever the pool's connections have: it binds values, and never writes them into the SQL.
-    with losing(connection), psycopg.Cursor(connection, row_factory=tuple_row) as cursor:
-        cursor.execute(sql, values or None, prepare=False, binary=True)
-        return cursor.fetchall()
-
-
 def run_all(
     connection: Connection,
     statements: Sequence[tuple[str, dict[str, Any]]],
@@ -84,18 +71,6 @@ def run_all(
                 raise psycopg.Rollback(transaction)
         return True
     return False
-
-
-def is_direct(connection: Connection, until: float) -> bool:
-    """Whether the server itself is at the other end, and no pooler that hands statements to one of many.
-
-    A pooler gives each client a number of its own in place of the server process's.
-    """
-    own = connection.info.backend_pid
-    asked = [
-        protocol.ask(connection, "SELECT pg_catalog.pg_backend_pid()", {}, until=until) for _ in range(2)
-    ]
-    return asked == [[(own,)]] * 2
 
 
 @contextmanager
@@ -191,13 +166,29 @@ def opening(schema: str) -> Iterator[None]:
 
 def look(
     connection: Connection, schema: str, create: bool, hash_rule: str | None
-) -> tuple[bool, str, str | None]:
-    """Whether the role may write to the tables, which are made where asked for; their rule and language."""
+) -> tuple[bool, str, str | None, bool]:
+    """Looks at the tables, which are made where asked for.
+
+    Returns:
+        Whether the role may write to them, their rule, their language, and whether the connection is direct:
+        a pooler gives each client a number of its own in place of the server process's.
+    """
     tables.check_encoding(connection)
-    if create:
-        tables.setup(connection, schema, hash_rule or tables.HASH_RULES[0])
-    version = tables.version_of(connection, schema)
+    name, version = tables.quoted(schema), None
+    with psycopg.Cursor(connection, row_factory=tuple_row) as cursor, suppress(errors.UndefinedTable):
+        cursor.execute(
+            "SELECT version, pg_is_in_recovery(), current_setting('transaction_read_only') = 'on', "
+            "has_table_privilege(%s, 'INSERT'), pg_backend_pid(), (SELECT "
+            f"coalesce(json_object_agg(key, value), '{{}}') FROM {name}.meta) FROM {name}.version".encode(),
+            [f"{name}.entry"],
+            prepare=False,
+        )
+        for row in cursor:
+            version, standby, read_only, allowed, process, meta = row
     if version is None:
+        if create:
+            tables.setup(connection, schema, hash_rule or tables.HASH_RULES[0])
+            return look(connection, schema, False, hash_rule)
         raise StoreOpenError(
             f"schema {schema!r} has no tables of a store: make them with PostgresStore.open(..., setup=True) "
             "or `siltstone postgres setup`",
@@ -205,13 +196,7 @@ def look(
         )
     if version != tables.SCHEMA_VERSION:
         raise tables.another(schema, version)
-    ((standby, read_only, allowed, rule, tokenizer, language),) = run(
-        connection,
-        "SELECT pg_is_in_recovery(), current_setting('transaction_read_only') = 'on', "
-        f"has_table_privilege(%s, 'INSERT'), {_meta(schema, 'hash_rule')}, {_meta(schema, 'tokenizer')}, "
-        f"{_meta(schema, 'language')}",
-        [f"{tables.quoted(schema)}.entry"],
-    )
+    rule, tokenizer = meta.get("hash_rule"), meta.get("tokenizer")
     if rule not in tables.HASH_RULES or tokenizer != tables.TOKENIZER:
         raise StoreOpenError(
             f"the tables in schema {schema!r} need hash rule {rule!r} and tokenizer {tokenizer!r}, and this "
@@ -225,11 +210,8 @@ def look(
             "hash_rule",
             hash_rule,
         )
-    return not (standby or read_only or not allowed), rule, language
-
-
-def _meta(schema: str, key: str) -> str:
-    return f"(SELECT value FROM {tables.quoted(schema)}.meta WHERE key = '{key}')"
+    is_direct = process == connection.info.backend_pid
+    return not (standby or read_only or not allowed), rule, meta.get("language"), is_direct
 
 
 _T = TypeVar("_T")
@@ -244,6 +226,18 @@ LOOK: Final = 2  #: seconds of such a look, at most
 AGAIN: Final = 0.5  #: seconds between two looks at a server that was not there
 _PAUSES: Final = (0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
 _UNREPLICATED: Final = "01000"  # a warning during a write: the wait for a standby was cancelled
+
+
+def _beginning_with(connection: Connection) -> type[Connection]:
+    """The class of the connections of a pool: *connection* is its first, and others are made."""
+    first = [connection]
+
+    class Connected(psycopg.Connection[Any]):
+        @classmethod
+        def connect(cls, *given: Any, **options: Any) -> Any:
+            return first.pop() if first else super().connect(*given, **options)
+
+    return Connected
 
 
 class Database:
@@ -262,7 +256,7 @@ class Database:
         owned: bool,
         read_only: bool,
         deadline: float,
-        prepare: bool | None = None,
+        prepare: bool = False,
         language: str | None = None,
     ) -> None:
         self.pool = pool
@@ -273,9 +267,8 @@ class Database:
         self.read_only = read_only
         self.language = language  #: the settled language, as the core names it
         self.deadline = deadline
-        # Whether statements are prepared; None: on connections that are direct. A libpq before 14 cannot.
-        self._prepare = prepare if psycopg.Pipeline.is_supported() else False
-        self._prepared: WeakKeyDictionary[Connection, set[bytes] | None] = WeakKeyDictionary()
+        self._prepare = prepare and psycopg.Pipeline.is_supported()  # a libpq before 14 cannot
+        self._prepared: WeakKeyDictionary[Connection, set[bytes]] = WeakKeyDictionary()
         self._owned = owned
         self._process = os.getpid()
         self._closed = False
@@ -309,7 +302,7 @@ class Database:
             if isinstance(conninfo, ConnectionPool):
                 pool = conninfo
                 with pool.connection() as connection, autocommit(connection):
-                    writable, rule, language = look(connection, schema, create, hash_rule)
+                    writable, rule, language, direct = look(connection, schema, create, hash_rule)
             else:
                 address(conninfo)  # else libpq would quote a piece of what is none, perhaps a password
                 given = conninfo_to_dict(conninfo)
@@ -322,12 +315,17 @@ class Database:
                     for key, value in own.items()
                     if key not in given and not os.environ.get(_ENVIRONMENT[key])
                 }
-                with psycopg.connect(conninfo, **options) as connection:
-                    writable, rule, language = look(connection, schema, create, hash_rule)
+                connection = psycopg.connect(conninfo, **options)
+                try:
+                    writable, rule, language, direct = look(connection, schema, create, hash_rule)
+                except BaseException:
+                    connection.close()
+                    raise
                 how: dict[str, Any] = {"kwargs": options, "timeout": deadline, "name": "siltstone"}
                 # It gives up soon: the next call has it connect anew, at once when the server is back.
-                how["reconnect_timeout"] = PATIENCE
+                how |= {"reconnect_timeout": PATIENCE, "connection_class": _beginning_with(connection)}
                 pool = ConnectionPool(conninfo, min_size=1, max_size=POOL, open=True, **how)
+                pool.wait()  # it takes the first at once
         return cls(
             pool,
             schema,
@@ -335,7 +333,7 @@ class Database:
             owned=pool is not conninfo,
             read_only=read_only or not writable,
             deadline=deadline,
-            prepare=prepare,
+            prepare=direct if prepare is None else prepare,
             language=language,
         )
 
@@ -370,34 +368,21 @@ class Database:
 
     # -- reading
 
-    def rows(self, sql: str, values: Sequence[Any] | dict[str, Any] = ()) -> list[tables.Row]:
-        """The result of a statement that only reads, and is seldom run."""
-        return self._read(lambda connection, _prepared, _until: run(connection, sql, values), is_apart=True)
+    def rows(self, sql: str, *, prepare: bool = False, **values: Any) -> list[tables.Row]:
+        """The result of a statement, which is run again if a connection was lost.
 
-    def _asked(self, sql: str, values: dict[str, Any], *, prepare: bool = True) -> list[tables.Row]:
-        """The result of a statement that only reads."""
-        return self._read(
-            lambda connection, prepared, until: protocol.ask(
-                connection, sql, values, prepared=prepared if prepare else None, until=until
-            ),
-            # An interrupt comes to this thread alone, and may not take a connection out of the pool for good.
-            is_apart=protocol.is_main(),
-        )
-
-    def _read(
-        self, work: Callable[[Connection, set[bytes] | None, float], list[tables.Row]], *, is_apart: bool
-    ) -> list[tables.Row]:
-        """The result of a statement; it is run again where a connection was lost.
-
-        *is_apart* runs it in a thread of its own, which is left behind when the time is over.
+        A statement that runs often is prepared.
         """
         self.check()
         until = time.monotonic() + self._limit()
 
+        def ask(connection: Connection, prepared: set[bytes] | None, until: float) -> list[tables.Row]:
+            return protocol.ask(connection, sql, values, prepared=prepared if prepare else None, until=until)
+
         def read() -> list[tables.Row]:
             for pause in _pauses():
                 try:
-                    return self._exchange(work, until)
+                    return self._exchange(ask, until)
                 except LostError as lost:
                     if time.monotonic() + pause > until:
                         raise self._silence(f": {lost}") from lost
@@ -406,7 +391,8 @@ class Database:
                     raise self._silence("") from None
             raise AssertionError("pauses do not end")
 
-        return self._call(read, until, outcome="not written") if is_apart else read()
+        # An interrupt comes to the main thread alone, and may not take a connection out of the pool for good.
+        return self._call(read, until, outcome="not written") if protocol.is_main() else read()
 
     def _limit(self) -> float:
         return min(self.deadline, HURRIED_DEADLINE) if HURRIED.get() else self.deadline
@@ -426,7 +412,7 @@ class Database:
         with _Loan(self, until) as connection:
             try:
                 try:
-                    return work(connection, self._names(connection, until), until)
+                    return work(connection, self._names(connection), until)
                 except protocol.UnpreparedError:
                     self._prepare = False  # somebody between here and the server keeps no names
                     return work(connection, None, until)
@@ -436,38 +422,29 @@ class Database:
                 connection.close()
                 raise
 
-    def _names(self, connection: Connection, until: float) -> set[bytes] | None:
+    def _names(self, connection: Connection) -> set[bytes] | None:
         """The names that are prepared on a connection; None where nothing is to be prepared."""
-        if self._prepare is False:
+        if not self._prepare:
             return None
         try:
             return self._prepared[connection]
         except KeyError:
-            names: set[bytes] | None = set() if self._prepare or is_direct(connection, until) else None
-            self._prepared[connection] = names
-            return names
+            return self._prepared.setdefault(connection, set())
 
     def where(self, k: int) -> tuple[int, str | None]:
         """The version and the mark of mirror *k*; 0 where nothing was written of it."""
-        ((version, n, mark),) = self._version(self._asked(self.statements.where, {"k": k}))
+        rows = self.rows(self.statements.where, prepare=True, k=k)
+        version, n, mark = rows[0] if rows else (None, 0, None)
         self._check_version(version)
         return n or 0, mark
 
     def lacking(self, k: int, n: int) -> tables.Found:
         """The rows that mirror *k* lacks if it stands at *n*; at -1 it lacks all."""
         # The query for new rows runs often and is prepared; the one for all rows has a plan of its own.
-        found = self._asked(self.statements.read, {"k": k, "n": n}, prepare=n >= 0)
-        if not found:
-            self._version(found)
+        found = self.rows(self.statements.read, prepare=n >= 0, k=k, n=n)
         version, lacking = self.statements.found(n, found)
         self._check_version(version)
         return lacking
-
-    def follow_language(self) -> str | None:
-        """Reads the settled language, which another process may have changed."""
-        rows = self.rows(f"SELECT value FROM {self.name}.meta WHERE key = 'language'")
-        self.language = next((str(value) for (value,) in rows), None)
-        return self.language
 
     def settle_language(self, asked: str, *, anew: bool) -> str:
         """Settles the language, and returns the settled one. Without *anew* an earlier one stays.
@@ -477,7 +454,9 @@ class Database:
         Raises:
             ReadOnlyStoreError: another one is settled, *anew* is set, and the store is open for reading.
         """
-        known = self.follow_language()
+        # Another process may have changed it.
+        rows = self.rows(f"SELECT value FROM {self.name}.meta WHERE key = 'language'")
+        known = self.language = next((str(value) for (value,) in rows), None)
         if known != asked and (known is None or anew):
             if self.read_only:
                 if known is not None:
@@ -485,38 +464,37 @@ class Database:
             else:
                 value = "excluded.value" if anew else "m.value"
                 ((known,),) = self.rows(
-                    f"INSERT INTO {self.name}.meta AS m (key, value) SELECT 'language', %s "
+                    f"INSERT INTO {self.name}.meta AS m (key, value) SELECT 'language', %(asked)s::text "
                     f"WHERE (SELECT version FROM {self.name}.version) = {tables.SCHEMA_VERSION} "
                     f"ON CONFLICT (key) DO UPDATE SET value = {value} RETURNING value",
-                    [asked],
+                    asked=asked,
                 )
                 self.language = known
                 return str(known)
             self.language = known = asked
         return known
 
-    def _version(self, rows: list[tables.Row]) -> list[tables.Row]:
-        if not rows:
+    def _check_version(self, version: int | None) -> None:
+        if version is None:
             raise StoreCorruptError(
                 f"the table version of schema {self.schema!r} has lost its row", table="version"
             )
-        return rows
-
-    def _check_version(self, version: int) -> None:
         if version != tables.SCHEMA_VERSION:
             raise tables.another(self.schema, version)
 
     def ids(self, count: int, above: int) -> range:
         """Reserves *count* ids for entries, all above *above*. No other store gets them."""
+        if self.read_only:
+            raise self.refusal()
         with self._lock:
             if len(self._block) >= count and self._block.start > above:
                 taken, self._block = self._block[:count], self._block[count:]
                 return taken
         sequence = f"{self.name}.entry_ids".replace("'", "''")
-        sql = f"SELECT nextval('{sequence}'::regclass) FROM generate_series(1, %s)"
+        sql = f"SELECT nextval('{sequence}'::regclass) FROM generate_series(1, %(blocks)s::bigint)"
         size = tables.BLOCK
         while True:
-            starts = sorted(row[0] for row in self._write_rows(sql, [-(-count // size)]))
+            starts = sorted(row[0] for row in self.rows(sql, blocks=-(-count // size)))
             block = range(starts[0], starts[0] + size)
             for start in starts[1:]:
                 # Another store may have taken a block in between, so only the last run of blocks is used.
@@ -615,15 +593,17 @@ class Database:
         """Finds out the outcome of a write whose answer was lost."""
         most = max(1, round((until - time.monotonic()) * 1_000))
         with _Loan(self, until) as connection, losing(connection), connection.transaction():
-            connection.execute(f"SET LOCAL lock_timeout = {most}", prepare=False)
+            # The rows of a caller's own pool may be dicts.
+            cursor = psycopg.Cursor(connection, row_factory=tuple_row)
+            cursor.execute(f"SET LOCAL lock_timeout = {most}".encode(), prepare=False)
             try:
-                found = connection.execute(self.statements.settle, [write.n + 1, write.k], prepare=False)
+                cursor.execute(self.statements.settle.encode(), [write.n + 1, write.k], prepare=False)
             except errors.LockNotAvailable as error:
                 raise LostError("the write is still under way, and waits") from error
-            row = found.fetchone()
+            row = cursor.fetchone()
         if row is None:
             return "again" if write.n == 0 else "moved"
-        n, mark, step = values_of(row)
+        n, mark, step = row
         if step == write.mark or mark == write.mark:
             return "done"
         if (n, mark) == (write.n, write.was):
@@ -635,12 +615,6 @@ class Database:
                 outcome="unknown",
             )
         return "moved"
-
-    def _write_rows(self, sql: str, values: Sequence[Any]) -> list[tables.Row]:
-        """The rows of a writing statement that may be repeated, whether it was done before or not."""
-        if self.read_only:
-            raise self.refusal()
-        return self.rows(sql, values)
 
     def refusal(self) -> ReadOnlyStoreError:
         """The error of a write to a store that is open for reading."""

@@ -7,7 +7,7 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import wraps
 from operator import length_hint
@@ -31,7 +31,8 @@ MOST_IDS: Final = 16 * BLOCK  #: and before a call that has not been checked yet
 EMPTY: Final = 512 << 10  #: about how many bytes a mirror takes before it has rows
 _REWRITTEN: Final = ("session", "embedder")  # tables whose rows are overwritten often
 
-_LOOKED: ContextVar[set[Mirror] | None] = ContextVar("looked", default=None)
+LOOKED: ContextVar[set[object] | None] = ContextVar("looked", default=None)
+"""The mirrors that :func:`one_look` has asked for, and the sessions that it has not found."""
 
 
 @contextmanager
@@ -40,11 +41,11 @@ def one_look() -> Iterator[None]:
 
     Writes always name the version that they are based on. A refused write reads the new rows first.
     """
-    before = _LOOKED.set(set())
+    before = LOOKED.set(set())
     try:
         yield
     finally:
-        _LOOKED.reset(before)
+        LOOKED.reset(before)
 
 
 def key_of(name: str, *, spaced: bool) -> int:
@@ -164,7 +165,7 @@ class Mirror:
         until = time.monotonic() + BUSY
         with self._lock:
             self._shipped = False
-            looked = _LOOKED.get()
+            looked = LOOKED.get()
             self._is_new = self._native is None or (fresh and (looked is None or self not in looked))
             if self._is_new:
                 self._catch_up()
@@ -227,6 +228,13 @@ class Mirror:
             if store is self._store:
                 self._logs[session_id] = log
         return log
+
+    def begin_empty(self, looked: set[object]) -> None:
+        """Begins without rows: PostgreSQL has just said, in this look, that it has none."""
+        with self._lock:
+            if self._native is None:
+                self._begin()
+                looked.add(self)
 
     def begin_anew(self) -> None:
         """Reads everything again at its next use."""
@@ -293,13 +301,16 @@ class Mirror:
                 f"({self.k}): choose another name",
                 path=self._database.schema,
             )
+        self._begin()
+        if found.n:
+            self._take(found)
+
+    def _begin(self) -> None:
         native = _native.open_mirror(self._database.hash_rule, self._keep)
         if self._database.language is not None:
             with self._making():
                 native.settle_language(self._database.language, anew=True)
         self._native = native
-        if found.n:
-            self._take(found)
 
     def _take(self, found: Found) -> None:
         _native.mirror_take(self.native, found.tables, found.sequences, found.salt)
@@ -427,8 +438,8 @@ class Listing:
         number = _native.word_hash(session_id)
         rows = self._rows(
             "SELECT s.name, r.name, r.spaced FROM {s}.session s JOIN {s}.root r ON r.k = s.k "
-            "WHERE s.name_hash = %s",
-            number - 2**64 if number >= 2**63 else number,
+            "WHERE s.name_hash = %(hash)s::bigint",
+            hash=number - 2**64 if number >= 2**63 else number,
         )
         for name, own, spaced in rows:
             if name != session_id.encode():
@@ -443,7 +454,9 @@ class Listing:
     def place_of_entry(self, entry_id: int) -> Place | None:
         """The mirror that has the entry; None if there is no such entry."""
         rows = self._rows(
-            "SELECT r.name, r.spaced FROM {s}.entry t JOIN {s}.root r ON r.k = t.k WHERE t.id = %s", entry_id
+            "SELECT r.name, r.spaced FROM {s}.entry t JOIN {s}.root r ON r.k = t.k "
+            "WHERE t.id = %(id)s::bigint",
+            id=entry_id,
         )
         return next(((name.decode(), spaced) for name, spaced in rows), None)
 
@@ -455,10 +468,9 @@ class Listing:
             known = [each for each in entry_ids if abs(each) < 2**63]
             rows = self._rows(
                 "SELECT name, spaced FROM {s}.root WHERE k IN "
-                "(SELECT k FROM {s}.entry WHERE id = ANY(%s::bigint[]) UNION "
-                "SELECT k FROM {s}.quarantine WHERE id = ANY(%s::bigint[])) ORDER BY k",
-                known,
-                known,
+                "(SELECT k FROM {s}.entry WHERE id = ANY(%(known)s::bigint[]) UNION "
+                "SELECT k FROM {s}.quarantine WHERE id = ANY(%(known)s::bigint[])) ORDER BY k",
+                known=known,
             )
         return [(name.decode(), spaced) for name, spaced in rows]
 
@@ -466,12 +478,12 @@ class Listing:
         """Sessions that were not deleted, in the order of their first writes."""
         rows = self._rows(
             "SELECT name, namespace, title, next_seq, entries, compactions, tokens, first_at, last_at "
-            "FROM {s}.session WHERE dropped = 0 AND (%s::bytea IS NULL OR namespace = %s::bytea) "
+            "FROM {s}.session WHERE dropped = 0 AND (%(own)s::bytea IS NULL OR namespace = %(own)s::bytea) "
             "AND (redactions = 0 OR next_seq + entries > 0 OR settings <> '' OR id IN "
-            "(SELECT session FROM {s}.fact)) ORDER BY born OFFSET %s LIMIT %s",
-            *[None if namespace is None else namespace.encode()] * 2,
-            offset,
-            limit,
+            "(SELECT session FROM {s}.fact)) ORDER BY born OFFSET %(offset)s::bigint LIMIT %(most)s::bigint",
+            own=None if namespace is None else namespace.encode(),
+            offset=offset,
+            most=limit,
         )
         return [_info(row) for row in rows]
 
@@ -479,11 +491,10 @@ class Listing:
         """The first session whose settings contain the text *has*, and do not contain a non-empty *lacks*."""
         rows = self._rows(
             "SELECT name, settings FROM {s}.session WHERE settings <> '' AND dropped = 0 "
-            "AND position(%s::bytea IN settings) > 0 "
-            "AND (%s::bytea = '' OR position(%s::bytea IN settings) = 0) ORDER BY born LIMIT 1",
-            has.encode(),
-            lacks.encode(),
-            lacks.encode(),
+            "AND position(%(has)s::bytea IN settings) > 0 AND (%(lacks)s::bytea = '' "
+            "OR position(%(lacks)s::bytea IN settings) = 0) ORDER BY born LIMIT 1",
+            has=has,
+            lacks=lacks,
         )
         return next(((name.decode(), settings.decode()) for name, settings in rows), None)
 
@@ -508,8 +519,8 @@ class Listing:
         ((lacking,),) = self._rows(sql)
         return int(lacking)
 
-    def _rows(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
-        return self._database.rows(sql.replace("{s}", self._schema), values)
+    def _rows(self, sql: str, **values: Any) -> list[tuple[Any, ...]]:
+        return self._database.rows(sql.replace("{s}", self._schema), **values)
 
 
 def _info(row: tuple[Any, ...]) -> SessionInfo:
@@ -543,6 +554,8 @@ class Routes:
 
     def settle(self, name: str, place: Place) -> None:
         """Remembers a place that was written."""
+        if name in self._places:
+            return
         with self._lock:
             if len(self._places) >= ROUTES:
                 del self._places[next(iter(self._places))]
@@ -659,10 +672,6 @@ class PostgresLog(DatabaseLog):
             return mirror.run(lambda store: mirror.log(self._session_id, store).open(namespace))
 
         return self._in_mirror(self._session_id, opened, namespace=namespace)
-
-    def one_look(self) -> AbstractContextManager[None]:
-        """Inside this context the server is asked only once for new rows."""
-        return one_look()
 
     state = _in_log(DatabaseLog.state)
     version = _in_log(DatabaseLog.version)

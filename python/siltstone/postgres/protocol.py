@@ -95,8 +95,7 @@ def answered(
         LateError: no answer until then. The outcome of the statement is not known.
         UnpreparedError: nothing was done; without *prepared* it can be.
     """
-    line, encoding = connection.pgconn, connection.info.encoding
-    statement = _statement(sql, encoding)
+    line, statement = connection.pgconn, _statement(sql)
     bound = [None if (value := values[name]) is None else sent(value) for name, sent in statement.values]
     formats = statement.formats
     if prepared is not None and statement.name not in prepared and len(prepared) >= PREPARED:
@@ -119,7 +118,7 @@ def answered(
         prepared.add(statement.name)  # also where it failed as it was run
     for result in results:
         if result.status in _FAILED:
-            error = errors.error_from_result(result, encoding=encoding)
+            error = errors.error_from_result(result)
             if prepared is not None and error.sqlstate in _UNPREPARED:
                 raise UnpreparedError from error
             raise error
@@ -193,15 +192,17 @@ class _Kind(NamedTuple):
     sent: _Sent
 
 
-def _kinds(encoding: str) -> dict[str, _Kind]:
-    return {
-        # A text is bytes in a damaged row.
-        "text": _Kind(25, 1009, lambda text: text.encode(encoding) if isinstance(text, str) else text),
-        "bytea": _Kind(17, 1001, lambda given: given.encode() if isinstance(given, str) else given),
-        "bigint": _Kind(20, 1016, struct.Struct("!q").pack),
-        "boolean": _Kind(16, 1000, struct.Struct("!?").pack),
-        "uuid": _Kind(2950, 2951, lambda text: bytes.fromhex(text.replace("-", ""))),
-    }
+def _encoded(given: Any) -> Any:
+    return given.encode() if isinstance(given, str) else given  # a text is bytes in a damaged row
+
+
+_KINDS: Final = {
+    "text": _Kind(25, 1009, _encoded),
+    "bytea": _Kind(17, 1001, _encoded),
+    "bigint": _Kind(20, 1016, struct.Struct("!q").pack),
+    "boolean": _Kind(16, 1000, struct.Struct("!?").pack),
+    "uuid": _Kind(2950, 2951, lambda text: bytes.fromhex(text.replace("-", ""))),
+}
 
 
 def _array(kind: _Kind) -> _Sent:
@@ -223,13 +224,12 @@ def _array(kind: _Kind) -> _Sent:
 
 
 @lru_cache(maxsize=1_024)
-def _statement(sql: str, encoding: str) -> _Statement:
+def _statement(sql: str) -> _Statement:
     """A statement as the server has it: values are numbers in it, and each has its type."""
-    kinds = _kinds(encoding)
     places: dict[str, tuple[int, _Sent]] = {}
 
     def numbered(found: re.Match[str]) -> str:
-        name, kind = found[1], kinds[found[2]]
+        name, kind = found[1], _KINDS[found[2]]
         places.setdefault(name, (kind.of_array, _array(kind)) if found[3] else (kind.oid, kind.sent))
         return f"${list(places).index(name) + 1}"
 

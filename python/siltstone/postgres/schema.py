@@ -321,14 +321,14 @@ class Statements:
             shown += names + [f"NULL::{kind}"] * (most - len(names))
         return f"(SELECT {', '.join(shown)} FROM {source})"
 
-    def found(self, n: int, rows: Iterable[Row]) -> tuple[int, Found]:
-        """The version of the tables, and the rows that a mirror of version *n* lacks."""
+    def found(self, n: int, rows: Iterable[Row]) -> tuple[int | None, Found]:
+        """The version of the tables, or None, and the rows that a mirror of version *n* lacks."""
         names, places = list(TABLES), self._places
         numbers, texts = 1, 1 + self._slots["bigint"]
         bytea = texts + self._slots["text"]
         tables: list[Changed] = [(name, [], []) for name in names]
         gone: dict[str, set[int]] = {name: set() for name in names}
-        root: Row = ()
+        root: Row = (None,) * (bytea + 1)
         was, size = None, 0
         for row in rows:
             place = row[0]

@@ -336,6 +336,8 @@ class PostgresStore(Store):
 
         return Session.open(None, session_id, memory=self, **options)
 
+    one_look = staticmethod(mirrors.one_look)
+
     def open_log(self, session_id: str) -> SessionLog:
         return mirrors.PostgresLog(session_id, self._in_place)
 
@@ -403,26 +405,36 @@ class PostgresStore(Store):
         """Calls *work* with the mirror of the session, and returns its answer."""
         while True:
             place = self._place(session_id, namespace)
+            mirror = self._mirror(*place)
             try:
-                return work(self._mirror(*place))
+                answer = work(mirror)
             except mirrors.ElsewhereError as error:
                 # Another process has just begun the session, and perhaps with another namespace.
+                (mirrors.LOOKED.get() or set()).discard((self, session_id))
                 if self._place(session_id, namespace) == place:
                     raise StoreOpenError(
                         f"a session that is begun with {session_id!r} has the hash of another one: choose "
                         "another name",
                         path=self.schema,
                     ) from error
+            else:
+                # Its own mirror has the session if it has rows; that of a namespace has it once it is opened.
+                if mirror.is_written and (namespace or not place[1]) and not self.read_only:
+                    self._sessions.settle(session_id, place)
+                return answer
 
     def _place(self, session_id: str, namespace: str | None = None) -> tuple[str, bool]:
         """The owner of the mirror that has the session: the session itself, or its namespace."""
         self._database.check()
-        known = self._sessions.get(session_id)
-        if known is None:
+        known, looked = self._sessions.get(session_id), mirrors.LOOKED.get()
+        if known is None and (looked is None or (self, session_id) not in looked):
             self._blank.version(session_id)  # checks the id
             known = self._listing.place(session_id)
             if known is not None:
                 self._sessions.settle(session_id, known)
+            elif looked is not None:
+                looked.add((self, session_id))
+                self._mirror(session_id, False).begin_empty(looked)
         return known or ((namespace, True) if namespace else (session_id, False))
 
     def _mirror(self, name: str, spaced: bool) -> mirrors.Mirror:

@@ -138,7 +138,7 @@ class AsyncSession(BaseSession):
     ) -> Prepared:
         """The messages to send to the model now. Call it before every model call."""
         try:
-            with self._one_look():
+            with self._core.one_look():
                 answer = await self._run(self._calls.boundary(policy, request_bytes, recall))
         finally:
             self._begin_driver()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
@@ -410,12 +410,13 @@ class SessionCalls:
     def search(self, query: str, limit: int, options: SearchOptions) -> list[SearchHit]:
         """``search``; hooks are told of damaged entries."""
         limit, order = self._most(limit), options.get("order", "score")
-        if order == "score":
-            return self._kept(query, limit, options)
-        from siltstone.memory.hits import in_time, is_in_time, looked_at
+        with self.core.one_look():
+            if order == "score":
+                return self._kept(query, limit, options)
+            from siltstone.memory.hits import in_time, is_in_time, looked_at
 
-        most = looked_at(limit) if is_in_time(order) else limit
-        found = self._kept(query, most, {**options, "order": "score"})
+            most = looked_at(limit) if is_in_time(order) else limit
+            found = self._kept(query, most, {**options, "order": "score"})
         return in_time(found, limit, explain=options.get("explain", False))
 
     def _kept(self, query: str, limit: int, options: SearchOptions) -> list[SearchHit]:
@@ -478,16 +479,17 @@ class SessionCalls:
             from siltstone.memory.hits import in_time, looked_at
 
             wanted = looked_at(most)
-        hits = (find or self._found)(query, wanted, {**options, "order": "score"})
-        if min(wanted, limit) and self.core.knowing.has_facts():
-            from heapq import merge  # few sessions have saved something
+        with self.core.one_look():
+            hits = (find or self._found)(query, wanted, {**options, "order": "score"})
+            if min(wanted, limit) and self.core.knowing.has_facts():
+                from heapq import merge  # few sessions have saved something
 
-            from siltstone.session.learning import saved_hits
+                from siltstone.session.learning import saved_hits
 
-            since, until = options.get("since"), options.get("until")
-            saved = saved_hits(self.core, query, min(wanted, limit), since=since, until=until)
-            # A merge keeps the order inside each list. A reranker may have chosen that order.
-            hits = list(merge(saved, hits, key=lambda hit: -hit.score))
+                since, until = options.get("since"), options.get("until")
+                saved = saved_hits(self.core, query, min(wanted, limit), since=since, until=until)
+                # A merge keeps the order inside each list. A reranker may have chosen that order.
+                hits = list(merge(saved, hits, key=lambda hit: -hit.score))
         return in_time(hits, most) if order == "time" else hits[:most]
 
     def undo(self, call: Call) -> Steps[CompactionRecord | None]:
@@ -566,10 +568,6 @@ class BaseSession:
         self._search_tool: MadeTool | None = None
         self._driver: tuple[Job, Future[Any]] | None = None  # who asks the model for which compaction
         self._reader: Future[Any] | None = None  # who asks the model for facts
-        # A log behind a network may read its version once a call, instead of before every step.
-        self._one_look: Callable[[], AbstractContextManager[None]] = getattr(
-            opened.core.rows, "one_look", nullcontext
-        )
 
     @property
     def session_id(self) -> str:

@@ -11,6 +11,7 @@ import logging
 import os
 import time
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from math import ceil
 from threading import RLock
@@ -136,6 +137,8 @@ class SessionCore:
         self.begins_run = False  # the host said so of its next list
         self.unrelated_branches = 0  # in a row
         self.origin = Origin(session_id)
+        # Inside it a store behind a network asks once what is new, instead of before every step.
+        self.one_look: Callable[[], AbstractContextManager[None]] = getattr(store, "one_look", nullcontext)
         self._damaged: tuple[int, ...] = ()
         self.pending: Write | None = None
         self._has_told_repair = False

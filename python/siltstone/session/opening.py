@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from datetime import tzinfo
 from inspect import Parameter, signature
 from typing import (
@@ -427,7 +428,8 @@ def open_session(
     knowledge, retention = _knowledge(options, recall), _retention(options, recall)
     if archive is not None and memory is False:
         raise ConfigError("archive needs memory=True", field="archive", value=options["archive"])
-    checks.boolean("allow_forget", options["allow_forget"])
+    allow_forget = options["allow_forget"]
+    checks.boolean("allow_forget", allow_forget)
     checks.one_of("unrelated", options["unrelated"], UNRELATED)
     language = options["language"]
     if language is not None and not isinstance(memory, bool):
@@ -439,7 +441,7 @@ def open_session(
     store, owned = _store(path, session_id, memory, preset)
     if knowledge is not None and "knowledge" not in options and not keeps_facts(store):
         knowledge = None  # it comes with recall, where the store keeps facts
-    try:
+    with _beginning(store, owned):
         if language is not None:
             cast(LanguageSettler, store).settle_language(language)
         if preset is not None:
@@ -475,24 +477,21 @@ def open_session(
         if core.clock.limits:
             core.tell_limits(window)
         _begin(core)
+    return Opened(
+        core, policy, model, owned, timeout, budget, recall, allow_forget, preset, time_zone, path, given
+    )
+
+
+@contextmanager
+def _beginning(store: Store, owned: bool) -> Iterator[None]:
+    """Meanwhile a store behind a network asks once what is new. An own store is closed after an error."""
+    try:
+        with getattr(store, "one_look", nullcontext)():
+            yield
     except BaseException:
         if owned:
             store.close()
         raise
-    return Opened(
-        core,
-        policy,
-        model,
-        owned,
-        timeout,
-        budget,
-        recall,
-        options["allow_forget"],
-        preset,
-        time_zone,
-        path,
-        given,
-    )
 
 
 def check_text(field: str, value: object, example: str) -> None:

@@ -278,7 +278,7 @@ class Session(BaseSession):
             SessionBusyError: another thread's compaction took longer than ``compaction_timeout``.
         """
         try:
-            with self._one_look():
+            with self._core.one_look():
                 known = self._calls.known(policy, recall)
                 answer = known or self._run(self._calls.boundary(policy, request_bytes, recall))
         finally:
@@ -311,7 +311,7 @@ class Session(BaseSession):
         Raises:
             ConfigError: the session was opened without recall.
         """
-        with self._one_look():
+        with self._core.one_look():
             self._core.check_open()
             if self._calls.recalling is None:
                 raise ConfigError(
