@@ -436,6 +436,14 @@ def test_the_queries_of_a_message_are_tried_from_its_questions_to_all_of_it() ->
         "And the second one?",
         "What did Ida order? Tea. And the second one?",
     ]
+    long = history(user("Who paid?" + " The job is done." * 30), user("And the second one?"))
+    assert [each[0].text for each in queries_of(long)][1:] == ["Who paid? And the second one?"]
+
+
+@pytest.mark.parametrize("day", ["on 3 June, 2023", "June 3rd", "am 3. Juni 2023", "el 3 de mayo de 2023"])
+def test_a_question_is_searched_for_without_its_day(day: str) -> None:
+    told = history(user(f"What did she order {day}?"))
+    assert [query.text for (query,) in queries_of(told)][1] == "What did she order  ?"
 
 
 def test_neighbours_come_with_a_hit_for_less_than_it_scores() -> None:

@@ -106,14 +106,6 @@ class Held:
         return (self.since is None or self.since <= moment) and (self.until is None or moment < self.until)
 
 
-@runtime_checkable
-class HeldStore(Protocol):
-    """A store of facts that keeps an index of them until they change."""
-
-    def held(self, moment: int) -> Held:
-        """The facts that hold at *moment*."""
-
-
 def find_facts(
     store: FactStore,
     query: str,
@@ -143,8 +135,9 @@ def find_facts(
     moment = now_ms() if as_of is None else as_of
     fits = partial(is_about, types=types, topic=topic, entity=entity)
     is_filtered = bool(types) or topic is not None or entity is not None
-    if isinstance(store, HeldStore) and not is_filtered:
-        held = store.held(moment)
+    kept: Callable[[int], Held] | None = getattr(store, "held", None)  # an index that a store keeps itself
+    if kept is not None and not is_filtered:
+        held = kept(moment)
     else:
         held = Held.at(store, moment, fits if is_filtered else None)
     asked = tokens(query)

@@ -51,16 +51,16 @@ _END: Final = 8_000  #: characters at either end of a message that are taken apa
 _LONGEST: Final = 300  #: characters of a sentence that is searched for alone: its end, where the question is
 _QUESTIONS: Final = 3  #: questions of a message that are searched for, at most
 _ASKS: Final = ("?", "？", "؟", "՞", "吗", "呢", "嗎", "か", "か。", '?"', "?)", "?»", "?”", "？」")
-_SENTENCE: Final = re.compile(r"(?<=[.!?؟։])[\"')»”]?\s+|(?<=[。！？])|\n+")
-_MONTH: Final = r"(?:jan|feb|mar|apr|may|june?|july?|aug|sep|oct|nov|dec)[a-z]*\.?"
-#: A day or a time of day: in figures, in English, in Chinese.
+_SENTENCE: Final = re.compile(r"(?<=[.!?؟։])(?<!\b\d\.)(?<!\b\d\d\.)[\"')»”]?\s+|(?<=[。！？])|\n+")
+_MONTH: Final = r"(?:jan|feb|mar|mär|apr|abr|ma[iy]|jun|jul|aug|ago|sep|o[ck]t|nov|de[cz]|dic|ene)[a-zä]*\.?"
+#: A day or a time of day: in figures, in English, German, Spanish and Chinese.
 _DATE: Final = re.compile(
-    r"\b(?:on |at |in |since |by )?(?:\d{4}-\d\d?-\d\d?|\d{1,2}[./]\d{1,2}[./]\d{2,4}"
-    r"|\d{1,2}:\d\d(?::\d\d)?(?: ?[ap]m)?"
-    rf"|\d{{1,2}}(?:st|nd|rd|th)? (?:of )?{_MONTH}(?: \d{{4}})?"
+    r"\b(?:on |at |in |since |by |am |im |seit |el |en |desde )?"
+    r"(?:\d{4}-\d\d?-\d\d?|\d{1,2}[./]\d{1,2}[./]\d{2,4}|\d{1,2}:\d\d(?::\d\d)?(?: ?[ap]m)?"
+    rf"|\d{{1,2}}(?:st|nd|rd|th|\.)? (?:of |de )?{_MONTH}(?:,?(?: de)? \d{{4}})?"
     rf"|{_MONTH} \d{{1,4}}(?:st|nd|rd|th)?(?:,? \d{{4}})?"
     r"|(?:(?:last|this|next) )?(?:mon|tues|wednes|thurs|fri|satur|sun)day|yesterday|today|tomorrow"
-    r"|(?:last|this|next) (?:week|month|year))\b|\d{2,4}年|\d{1,2}月|\d{1,2}日",
+    r"|gestern|heute|ayer|hoy|(?:last|this|next) (?:week|month|year))\b|\d{2,4}年|\d{1,2}月|\d{1,2}日",
     re.IGNORECASE,
 )
 _LETTERS: Final = re.compile(r"[^\W\d_]{2}|[\u3040-\u9fff\uac00-\ud7af]|\d")
@@ -103,16 +103,22 @@ def queries_of(history: Sequence[Message]) -> Iterator[tuple[Query, ...]]:
     text, seq = newest
     for together in _parts(text):
         yield tuple(Query(part, (seq,)) for part in together)
-    before = [*islice(spoken, _MESSAGES - 1)] if len(words(text[-_END:])) <= _SAYS_LITTLE else []
-    if before:
-        yield (_joined([newest, *before]),)
+    if len(words(text[-_END:])) <= _SAYS_LITTLE:
+        before = [(said, at) for long, at in islice(spoken, _MESSAGES - 1) if (said := _asked(long))]
+        if before:
+            yield (_joined([newest, *before]),)
+
+
+def _asked(text: str) -> str:
+    """*text*, or only its questions if it has more than ``WORDS`` words: they would hide this one."""
+    if len(words(text[-_END:])) <= WORDS:
+        return text
+    return " ".join(each for each in _sentences(text) if each.endswith(_ASKS))
 
 
 def _parts(text: str) -> Iterator[tuple[str, ...]]:
     """The texts of :func:`queries_of` that one message gives, each once."""
-    if len(text) > 2 * _END:
-        text = f"{text[:_END]}\n{text[-_END:]}"
-    sentences = [each.strip()[-_LONGEST:] for each in _SENTENCE.split(text) if _LETTERS.search(each)]
+    sentences = _sentences(text)
     asking = [place for place, each in enumerate(sentences) if each.endswith(_ASKS)]
     if len(asking) > _QUESTIONS:  # those in the middle are probably of a pasted text
         asking = [asking[0], *asking[1 - _QUESTIONS :]]
@@ -129,6 +135,13 @@ def _parts(text: str) -> Iterator[tuple[str, ...]]:
         known.update(new)
         if new:
             yield new
+
+
+def _sentences(text: str) -> list[str]:
+    """The sentences of both ends of *text*, each cut to its end."""
+    if len(text) > 2 * _END:
+        text = f"{text[:_END]}\n{text[-_END:]}"
+    return [each.strip()[-_LONGEST:] for each in _SENTENCE.split(text) if _LETTERS.search(each)]
 
 
 def _joined(spoken: Sequence[tuple[str, int]]) -> Query:
@@ -153,7 +166,6 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND: Final = timedelta(milliseconds=1)
 _AHEAD: Final = 64  #: characters behind a bracket in which a tag's name may be hidden
 _LINES: Final = re.compile(r"\s*[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]\s*")
-_BREAKS: Final = re.compile(r"\r\n|[\r\v\f\x1c-\x1e\x85\u2028\u2029]")
 _HEADER: Final = re.compile(r"(?m)^(?=\s*\[\d{4}-\d\d-\d\d \d\d:\d\d [^\]\n]*\])")
 #: The characters that can be dangerous: nearly all texts have none of them.
 _SPECIAL: Final = "<＜﹤‹⟨〈〈˂ᐸ❮❰[]\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"
@@ -279,9 +291,10 @@ def safe(content: str) -> str:
     def bracket(found: re.Match[str]) -> str:
         return "&lt;" if _names_a_tag(content[found.end() : found.end() + _AHEAD]) else found[0]
 
-    escaped = without_control(_BRACKETS.sub(bracket, content))
-    escaped = _BREAKS.sub("\n", escaped)  # every line end that some reader recognizes becomes one
-    return _HEADER.sub(lambda _: "\\", escaped)
+    has_bracket = "<" in content or not content.isascii()
+    escaped = without_control(_BRACKETS.sub(bracket, content) if has_bracket else content)
+    escaped = "\n".join(f"{escaped}.".splitlines())[:-1]  # every line end that some reader recognizes
+    return _HEADER.sub(lambda _: "\\", escaped) if "[" in escaped else escaped
 
 
 def _names_a_tag(behind: str) -> bool:
@@ -541,9 +554,8 @@ class Recall:
 
     def _block(self, queries: Sequence[str], limit: int, cap: int) -> RecallBlock:
         sources, cut = self._sources, self._excerpt if self.config.cut else None
-        facts = [
-            *{fact.content: fact for query in queries for fact in sources.facts(query, FACT_LIMIT)}.values()
-        ]
+        known = {fact.content: fact for query in queries for fact in sources.facts(query, FACT_LIMIT)}
+        facts = [*known.values()]
         if self._writes is not None and len(queries) == 1:
             block = self._writes.block(queries[0], limit, facts, self._options(cap, cut))
             if block is not None:
@@ -568,15 +580,8 @@ class Recall:
         return written(facts, [*details.values()], "", options, below)
 
     def _options(self, cap: int, excerpt: Excerpt | None) -> BlockOptions:
-        config = self.config
-        return block_options(
-            cap,
-            self._count,
-            framed=config.recall_frame,
-            cut=config.cut,
-            measure=self._measure,
-            excerpt=excerpt,
-        )
+        framed, cut, measure = self.config.recall_frame, self.config.cut, self._measure
+        return block_options(cap, self._count, framed=framed, cut=cut, measure=measure, excerpt=excerpt)
 
     def _queries(self, history: Sequence[Message], query: str | None) -> Iterable[tuple[Query, ...]]:
         if self.config.score_filter == "documented":

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
 from time import perf_counter
 from typing import Any, Final, NamedTuple, Protocol, runtime_checkable
 
@@ -390,7 +389,7 @@ class _Source:
         if self._config.auto_recall_min_score is not None:
             return self._config.min_score
         more = FUSED_MORE if getattr(self._core.store, "ranker", None) == "fused" else 0.0
-        for message in islice(reversed(self._core.state.view.read()), _NEWEST):
+        for message in self._core.state.view.read()[-_NEWEST:]:
             for part in message.parts:
                 if part.kind == "tool_call" and not (part.name or "").startswith("memory_"):
                     return AGENT_MIN_SCORE + more
@@ -448,8 +447,6 @@ class _Source:
         if not self._core.knowing.keeps_facts:
             return []
         held = known(self._core, self._core.state)
-        if not held.facts():
-            return []
         found = find_facts(held, query[-MOST_QUERY:], limit, as_of=self._core.milliseconds())
         if self._documented is not None:
             return [FactLine(fact.type, fact.content, score) for fact, score in found]
