@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Final, Literal, TypeAlias
 
 from siltstone.knowledge.base import ACTS, Fact, FactStore, now_ms, pattern, patterns, rows, words_of
@@ -58,6 +58,8 @@ def subject(text: str) -> str:
 # A statement in parts, by which our own rule compares facts.
 
 _POLITE: Final = pattern("polite")
+_LATELY: Final = pattern("lately")
+_CORRECTS: Final = pattern("corrects")
 _SAYS_CHANGE: Final = pattern("says change")
 _CHANGES_TO: Final = pattern("changes to")
 _THEY_CHANGED: Final = pattern("they changed")
@@ -75,14 +77,31 @@ _PIECE: Final = re.compile(
     rf"|我们|(?:周|星期|礼拜)[一二三四五六日天]|[早晚]上|[上下中]午|凌晨|(?:[~.]{{0,2}}/)[\w./-]+|[{_CJK}]",
     re.IGNORECASE,
 )
-_CONTRACTED: Final = tuple(
-    (re.compile(pattern, re.IGNORECASE), text)
-    for pattern, text in (("\u2019", "'"), (r"\bcan(?:'t|not)\b", "can not"), (r"n't\b", " not"),
-                          (r"\b(it|he|she|that|there|who)'s\b", r"\1 is"),
-                          (r"'s(?= (?:the|an?|on|in|at|not|now|called)\b)", " is"),
-                          (r"'(?:m|re)\b", " be"), (r"'ve\b", " have"), (r"'ll\b", " will"),
-                          (r"'(?:s|d)\b", " "))
-)  # fmt: skip
+_CONTRACTED: Final = patterns("contracted")
+_SAME_AS: Final = {said.lower(): word for word, line in rows("same") for said in line.split("; ")}
+_PHRASES: Final = sorted(_SAME_AS, key=len, reverse=True)
+_IN_ENGLISH: Final = "|".join(said for said in _PHRASES if said[0].isascii())
+_SIGNS: Final = "|".join(said for said in _PHRASES if not said[0].isascii())
+_FIRST_SIGNS: Final = "".join({said[0] for said in _PHRASES if not said[0].isascii()})
+_SAYS_SAME: Final = re.compile(rf"\b(?:{_IN_ENGLISH})\b|(?=[{_FIRST_SIGNS}])(?-i:{_SIGNS})", re.IGNORECASE)
+_DIGITS: Final = {said: int(digit) for digit, line in rows("digit") for said in line.split()}
+_NUMERAL: Final = pattern("numeral")
+
+
+def _number(found: re.Match[str]) -> str:
+    """A number in digits: ``forty-two``, ``三千二``."""
+    total = below = last = 0
+    sizes = [_DIGITS[word] for word in re.findall(r"[a-z]+|[^\W a-z]", found[0].lower()) if word != "and"]
+    is_chinese = not found[0].isascii()
+    for size in sizes:
+        if size < (10 if is_chinese else 100):
+            last = last * 10 + size if is_chinese else last + size
+        elif size >= (10_000 if is_chinese else 1_000):
+            total, below, last = total + (below + last or 1) * size, 0, 0
+        else:
+            below, last = below + (last or 1) * size, 0
+    is_short = is_chinese and sizes[-1] < 10 and sizes[-2:][0] >= 100  # 三千二 is 3,200
+    return str(total + below + last * (sizes[-2] // 10 if is_short else 1))
 
 
 @lru_cache(16_384)
@@ -110,13 +129,26 @@ def _stems(line: str) -> frozenset[str]:
 
 
 _LEFT_OUT: Final = _stems(words_of("left out"))
+_ENDING: Final = re.compile("(?<=[a-z]{4})(?:ion|ment|er|or|ance|ence|ly)$")
+
+
+def _root(word: str) -> str:
+    return _ENDING.sub("", _form(word))
+
+
+_ALIKE: Final = {_root(said): _root(word) for word, line in rows("alike") for said in line.split()}
+_SOFT: Final = frozenset(map(_root, words_of("soft").split())) | _LEFT_OUT | {"→"}
+_WAYS: Final = _stems("from to before after than over without under instead not 给 比")
+_IN_CHINESE: Final = re.compile(f"[{_CJK}]")
+_OWED: Final = frozenset("给比借欠赢输")
+_ACTORS: Final = _stems("he she they you 爸 妈 哥 姐 弟 妹 儿 女 爷 叔 姑 舅 姨 孩 先 再 比 我")
 _LIGHT: Final = _stems("be have do of for use run host go every 是 在 用 做 有 跑 使 从 每")
 _TIES: Final = _stems("on in at to from with by than over instead before after without not never via under")
 _PREPOSITIONS: Final = _TIES - {"not", "never", "instead"} | {"of", "for"}
 _PRONOUNS: Final = _stems("i we you he she they it")
 _NEVER: Final = _stems("not never always only usually often 不 再")
 _AUXILIARIES: Final = _stems("be have was were will must should can 是 在 叫 为 有 住 用 放 存")
-_FINITE: Final = _stems("be have was were will must should can 是 叫")
+_FINITE: Final = _stems("be have was were will must should can 是 叫 用 有 吃 喝 放")
 _IS: Final = _stems("be 是 叫 为 在")
 _PAST: Final = _stems("was were went ran met bought sold saw ate drank paid took got came left spent wrote")
 _CLOCK: Final = re.compile(r"\d.*(?::\d\d|am|pm|st|nd|rd|th)")
@@ -125,22 +157,14 @@ _MANY: Final = _stems(words_of("many"))
 _SEVERAL: Final = _stems(words_of("several"))
 _ATTRIBUTES: Final = _stems(words_of("attributes"))
 _ACTS: Final = _stems(" ".join(ACTS))
-_LEADS: Final = _stems("call name base locate host store set due keep plan schedule book 在")
+_WEAK: Final = frozenset(map(_root, words_of("weak").split()))
+_VERBS: Final = frozenset(_ALIKE.get(_root(act), _root(act)) for act in ACTS)
 _ONE_PLACE: Final = _stems("live locate base host store sit point call name park listen run 叫 住 在")
 _LIVES: Final = _stems("live 住")
 _GATHERS: Final = _stems("take eat drink like love hate know speak own play read allergic")
-_DAYS: Final = _stems("monday tuesday wednesday thursday friday saturday sunday") | {
-    name + day for name in ("周", "星期", "礼拜") for day in "一二三四五六日天"
-}
-_UNITS: Final = _stems(
-    "mg g kg ml l gb mb tb euro dollar pound day week month year hour minute second people person percent "
-    "desk km 天 个 周 年 月 毫 克 元 人 岁 小 分 秒"
-)
-_TIMES: Final = _DAYS | _stems(
-    "january february march april may june july august september october november december jan feb mar apr "
-    "jun jul aug sep oct nov dec noon midnight morning evening afternoon night today tomorrow quarter half "
-    "past oclock week month 月 号 日 点 分 半 年 时 早上 晚上 上午 中午 下午 凌晨"
-)
+_DAYS: Final = _stems(words_of("days"))
+_UNITS: Final = _stems(words_of("units"))
+_TIMES: Final = _DAYS | _stems(words_of("times"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,12 +177,13 @@ class Statement:
         tied: Words behind a preposition or a negation, which says what they are to the rest.
         front: The words of a first phrase such as "on Tuesday", which is a qualifier.
         verb: The place of the verb, or of a change such as "was moved to"; -1 where none is known.
-        is_change: Whether the verb is such a change; ``moves`` if it is one of place.
+        is_change: Whether the verb is such a change.
         given_up: The words behind "no longer", "instead of", "switched from".
         says_change: Whether a word such as "now" says that something changed.
         names: Words that are written as names or codes.
         is_past: Whether it tells of an event that is over.
         is_definite: Whether it begins with "the", so that one thing alone is meant.
+        gist: The words that say something, in any order, and without those that can be said otherwise.
     """
 
     tokens: tuple[str, ...]
@@ -167,12 +192,12 @@ class Statement:
     front: frozenset[str]
     verb: int
     is_change: bool
-    moves: bool
     given_up: frozenset[str]
     says_change: bool
     names: frozenset[str]
     is_past: bool
     is_definite: bool
+    gist: frozenset[str]
 
     @property
     def denies(self) -> bool:
@@ -188,18 +213,18 @@ class Statement:
 @lru_cache(16_384)
 def statement(text: str) -> Statement:
     """*text* in parts."""
-    for contracted, put in _CONTRACTED:
+    for put, contracted in _CONTRACTED:
         text = contracted.sub(put, text)
+    corrects = _CORRECTS.match(text) is not None
+    text = _SAYS_SAME.sub(lambda found: _SAME_AS[found[0].lower()], _POLITE.sub("", text.strip(" .!。！")))
+    text = _NUMERAL.sub(_number, text)
     for wording, found in _REWORDED:
         text = found.sub(wording, text)
-    text = _POLITE.sub("", text.strip())
-    text, led_in = _LEADS_IN.subn("", _IT_IS_NOW.sub(r"\g<what> now", text))
+    text, led_in = _LEADS_IN.subn("", _IT_IS_NOW.sub(r"\g<what> now", _POLITE.sub("", text.strip())))
     text = _THEY_CHANGED.sub(r"\g<what> was \g<verb> to ", _POLITE.sub("", text))
-    change = _CHANGES_TO.search(text)
-    moves = change is not None and (
-        change["move_zh"] is not None or str(change["move"]).lower() in ("moved", "relocated", "migrated")
-    )
     plain, count = _SAYS_CHANGE.subn(" ", _CHANGES_TO.sub(" → ", text).strip())
+    if count + led_in or corrects or "→" in plain:
+        plain = _LATELY.sub("", plain)
     given = frozenset(word for found in _GIVES_UP.finditer(plain) for word, _, _ in _tokens(found["c"]))
     front = _FRONT.match(plain)
     said = _tokens(plain[front.end() :] if front else plain)
@@ -209,26 +234,38 @@ def statement(text: str) -> Statement:
     tied = frozenset((word, behind) for word, behind in pairwise(every) if word in _TIES)
     verb = tokens.index("→") if "→" in tokens else _verb(said)
     names = (form for form, word, _ in said if word[0].isupper() or not word.isalpha())
+    gist = frozenset(part for word in every for part in _parts(word)) - _SOFT
     is_change, before = "→" in tokens, tokens[: max(0, verb)]
     return Statement(
         tokens=tuple(tokens), content=tuple(sorted(every)), tied=tied, verb=verb, is_change=is_change,
-        moves=moves, given_up=given, names=frozenset(names), front=frozenset(fronted) - _TIES - {"for"},
-        says_change=count + led_in > 0 or is_change or not {"new", "新"}.isdisjoint(before),
+        given_up=given, names=frozenset(names), front=frozenset(fronted) - _TIES - {"for"},
+        says_change=corrects or count + led_in > 0 or is_change or not {"new", "新"}.isdisjoint(before),
         is_past=not is_change and verb >= 0
-        and (tokens[verb] in _PAST or said[verb][1].lower().endswith("ed")),
+        and (tokens[verb] in _PAST or (said[verb][1].lower().endswith("ed") and tokens[verb][-2:] != "ed")),
         is_definite=plain[:4].lower() == "the ",
+        gist=gist - {"1"} if sum(word[0].isdigit() for word in gist) > 1 else gist,
     )  # fmt: skip
 
 
 def _tokens(text: str) -> list[tuple[str, str, bool]]:
     """The words of *text*: in one form for each, as they are written, and whether an article is before it."""
-    kept, has_article = [], False
+    kept, has_article = list[tuple[str, str, bool]](), False
     for word in _PIECE.findall(text):
         form = _form(word)
-        if form not in _LEFT_OUT:
+        if form not in _LEFT_OUT or (word == "A" and kept):
             kept.append((form, word, has_article))
         has_article = form in ("a", "an", "the")
     return kept
+
+
+def _parts(word: str) -> list[str]:
+    """*word*, or its parts if it is written with hyphens."""
+    if clock := re.fullmatch(r"(\d\d?)(:\d\d)?([ap]?)m?", word):
+        hour = int(clock[1]) % 12 + 12 * (clock[3] == "p") if clock[3] else int(clock[1])
+        return [f"{hour}{(clock[2] or '').replace(':00', '')}"]
+    has_parts = re.fullmatch("[a-z0-9]+(?:-[a-z]+)+", word) is not None
+    parts = map(_root, word.split("-")) if has_parts else [_ENDING.sub("", word)]
+    return [_ALIKE.get(part, part) for part in parts]
 
 
 def _verb(said: Sequence[tuple[str, str, bool]]) -> int:
@@ -255,24 +292,42 @@ def _verb(said: Sequence[tuple[str, str, bool]]) -> int:
 
 
 def repeats(one: str, other: str) -> bool:
-    """Whether two sentences have the same words of content in subject, relation and value."""
+    """Whether two sentences say the same of the same, in other words or in another order."""
     left, right = statement(one), statement(other)
-    if left.content != right.content or left.tied != right.tied:
+    both, extra = left.gist & right.gist, left.gist ^ right.gist
+    weak = _WEAK | _VERBS if any(word[0].isdigit() or word in _DAYS for word in both) else _WEAK
+    is_less = extra <= weak and len(extra) < min(3, len(both)) and (extra <= left.gist or extra <= right.gist)
+    if (extra and not is_less) or (len(both) < 2 and left.content != right.content):
         return False
-    if left.verb < 0 or right.verb < 0 or not (left.tokens[left.verb].isascii()):
-        return _in_order(left) == _in_order(right)
-    fronts = left.front | right.front
-    mine, theirs = _bare_subject(left) - fronts, _bare_subject(right) - fronts
-    if not mine - theirs or not theirs - mine:  # no two have changed places around the verb
-        return True
-    is_equation = left.tokens[left.verb] == right.tokens[right.verb] == "be"  # "30 is the limit"
-    return is_equation and left.subject == frozenset(right.tokens[right.verb + 1 :])
+    mine, theirs = (
+        {(tie, part) for tie, word in said.tied if tie in _WAYS for part in both.intersection(_parts(word))}
+        for said in (left, right)
+    )
+    if {*chain(*(mine - theirs))} & {*chain(*(theirs - mine))}:  # one is from Oslo, the other to Oslo
+        return False
+    if min(left.verb, right.verb) < 0 or _IN_CHINESE.search("".join(both)):
+        return _actors(left, right) == _actors(right, left)
+    first, second = _bare_subject(left, right), _bare_subject(right, left)
+    verbs = (left.tokens[left.verb], right.tokens[right.verb])
+    is_equation = verbs == ("be", "be") and left.subject == frozenset(right.tokens[right.verb + 1 :])
+    is_turned = not _PREPOSITIONS.isdisjoint((left.tokens[0], right.tokens[0]))  # "next to the door hangs"
+    has_same_places = not first - second or not second - first  # around the verb
+    return has_same_places or is_turned or is_equation or verbs[0] != verbs[1] or "marry" in both
 
 
-def _bare_subject(said: Statement) -> frozenset[str]:
-    """The subject without places and times, which may stand anywhere."""
-    tied = {word for _, word in said.tied}
-    return said.subject - tied - _TIES - _TIMES - _UNITS - _LIGHT
+def _actors(said: Statement, other: Statement) -> list[str]:
+    """The words in order that may not change places: people and names, or all where one gives or owes."""
+    actors = (said.names | _ACTORS) if _OWED.isdisjoint(said.tokens) else frozenset(said.tokens)
+    known = {word for word in other.tokens if word in other.names or word in _ACTORS or not word.isascii()}
+    return [
+        word for word in dict.fromkeys(said.tokens) if word in actors and word in known and word.isalpha()
+    ]
+
+
+def _bare_subject(said: Statement, other: Statement) -> frozenset[str]:
+    """The subject without places and times, which may stand anywhere, as far as the *other* has its words."""
+    moving = said.front.union(other.front, _TIES, _TIMES, _UNITS, _LIGHT, {word for _, word in said.tied})
+    return (said.subject - moving) & {*other.tokens}
 
 
 def replaces(new: str, old: str) -> str:
@@ -291,100 +346,80 @@ def replaces(new: str, old: str) -> str:
             return "the newer gives up what this states"
     owners = {"i", "we"}
     is_same = after.front == before.front and after.subject - owners == before.subject - owners
-    if is_same and after.denies != before.denies:
-        now, was = _affirmed(after), _affirmed(before)
-        is_less = after.verb > 0 and after.tokens[after.verb] in was and len(now - owners) > 1 and now <= was
-        is_denied = now == was if before.denies else now == was or is_less
-        return (
-            "the newer denies what this states" if is_denied and (after.denies or after.says_change) else ""
+    if after.denies != before.denies:
+        deny = {"not", "never", "不", "没", "do", "can", "will", "at", "all"}
+        now, was = (frozenset(said.content) - deny for said in (after, before))
+        is_said = after.denies and (after.verb > 0 or not after.tokens[-1].isascii())
+        is_less = is_said and after.tokens[after.verb] in was and len(now - owners) > 1 and now <= was
+        is_equal = len(before.gist - deny) > 1 and before.gist - deny == after.gist - deny
+        is_denied = (is_equal or (is_same and (now == was or is_less))) and (
+            after.denies or after.says_change
         )
-    is_same = is_same and (
-        after.subject == before.subject
-        or bool(after.subject - owners)
-        or (after.says_change and after.verb == 0)
-    )
+        return "the newer denies what this states" if is_denied else ""
     verb = before.tokens[max(0, before.verb)] if before.tokens else ""
-    if is_same and after.says_change and verb in _LIVES and verb in after.tokens[: after.verb + 1]:
-        return "the same subject and relation, another value"
-    if not is_same or min(after.verb, before.verb) < 1 or not _is_one_relation(before, after):
-        return ""
-    return "the same subject and relation, another value" if _differ_in_one_value(before, after) else ""
+    moves = is_same and after.says_change and verb in _LIVES and verb in after.tokens[: after.verb + 1]
+    is_other = moves or _has_other_value(before, after)
+    return "the same subject and relation, another value" if is_other else ""
 
 
-def _affirmed(said: Statement) -> frozenset[str]:
-    """The words of content without the denial."""
-    return frozenset(said.content) - {"not", "never", "不", "没", "do", "can", "will", "at", "all"}
+def _only_value(said: Statement, other: Statement) -> tuple[int, list[str], bool]:
+    """The only words in a row that the *other* lacks, their place, and whether they can be a name."""
+    known = other.gist.union(other.tokens, _SOFT, ("new", "新"))
+    lost = [not known.issuperset(_parts(word)) for word in said.tokens]
+    if True not in lost:  # a name of such words: 华为, 成都
+        lost = [not word.isascii() and word not in other.tokens for word in said.tokens]
+    first, last = (lost.index(True), len(lost) - lost[::-1].index(True)) if True in lost else (0, 0)
+    value = said.tokens[first:last]
+    shared = {word for word, is_lost in zip(value, lost[first:last], strict=True) if not is_lost}
+    is_name = not _FINITE & {*value} and not any(map(str.isascii, shared - _PREPOSITIONS))
+    is_apart = all(word in _SOFT or (not word.isascii() and 2 * len(shared) < len(value)) for word in shared)
+    if not is_apart or not said.gist - known <= {part for word in value for part in _parts(word)}:
+        return first, [], False
+    return first, [word for word in value if word not in _SOFT - _TIMES - _TIES] or list(value), is_name
 
 
-def _in_order(said: Statement) -> list[str]:
-    """The words in order, without times, which may stand anywhere."""
-    words, behind_ties = (*said.tokens, ""), {word for _, word in said.tied}
-    return [
-        word
-        for word, behind in pairwise(words)
-        if not (
-            word in _TIMES
-            or word == "天"
-            or word in _TIES
-            or word in _LIGHT
-            or (word[0].isdigit() and behind in _TIMES)
-        )
-        and word not in behind_ties
-    ]
-
-
-def _complement(said: Statement) -> list[str]:
-    """The words behind the verb, without those that only lead to the value."""
-    words = list(said.tokens[said.verb + 1 :])
-    while len(words) > 1 and (words[0] in _PREPOSITIONS or words[0] in _LEADS):
-        del words[0]
-    return words
-
-
-def _is_one_relation(before: Statement, after: Statement) -> bool:
-    """Whether both have the same relation to their values; a change has that of the state that it ends."""
-    is_same = before.tokens[before.verb] == after.tokens[after.verb]
-    changed, kept = (before, after) if before.is_change else (after, before)
-    verb, kind = kept.tokens[kept.verb], _kind(_complement(kept))
-    if is_same or not changed.is_change:
-        return is_same
-    if changed.moves and verb == "be":
-        return kind == "time" or not _PREPOSITIONS.isdisjoint(kept.tokens[kept.verb + 1 :][:1])
-    return verb in _ONE_PLACE or (verb in _IS) or (verb == "have" and kind == "number")
-
-
-def _differ_in_one_value(before: Statement, after: Statement) -> bool:
-    """Whether only one value differs, and the relation has one value at a time."""
-    was, now = _complement(before), _complement(after)
-    shared = next((at for at, pair in enumerate(zip(was, now, strict=False)) if pair[0] != pair[1]), 0)
-    relation = {after.tokens[after.verb], *before.tokens[before.verb : before.verb + 2], *was[:shared]}
-    was, now = was[shared:], now[shared:]
-    behind: list[str] = []
-    while was and now and was[-1] == now[-1]:
-        behind.append(was.pop())
-        now.pop()
-    kind = _kind(was)
-    if not kind or kind != _kind(now) or _FINITE & {*behind, *was, *now}:
-        return False
+def _has_other_value(before: Statement, after: Statement) -> bool:
+    """Whether all else is the same in any order, and the relation has one value at a time."""
+    (old_place, was, was_name), (place, now, is_name) = _only_value(before, after), _only_value(after, before)
     changes = after.says_change or before.is_change
+    is_behind = old_place >= max(1, before.verb) and (place >= max(1, after.verb) or after.says_change)
+    if not was or not now or not is_behind or (after.is_past and not changes and "born" not in after.tokens):
+        return False
+    verb, new_verb = before.tokens[before.verb], after.tokens[after.verb]
+    common = before.gist & after.gist - _UNITS - _TIMES
+    is_same = before.subject == after.subject
+    moves = after.is_change and verb in _ONE_PLACE | _IS
+    if not common and not (is_same and (verb == new_verb or moves)):
+        return False
+    if after.is_change and {_kind(was), _kind(now)} == {"number", "name"}:  # "3,000 a month", and "3,500"
+        was, now = ([word for word in value if word not in _UNITS] for value in (was, now))
+    kinds = {_kind(was), _kind(now)}
+    relation = {*before.tokens[max(0, before.verb) : old_place], *after.tokens[max(0, after.verb) : place]}
     has_many = bool(relation & _MANY) and not relation & {"every", "each", "每"}
-    if after.is_past and not changes:
-        return "born" in relation
-    if kind == "number":
-        has_unit = bool(_UNITS & {*behind, *now}) or not now[0][-1].isdigit()
-        return (changes or has_unit or not has_many) and ("".join(behind).isascii() or len(behind) < 3)
-    if kind == "time":
+    if kinds == {"number"}:
+        behind = after.tokens[after.tokens.index(now[-1]) + 1 :]
+        is_counted = _UNITS & {*behind, *now} or not now[0][-1].isdigit() or (behind and "have" in relation)
+        is_of_one_unit = all(word[0].isdigit() or word in _UNITS for word in {*was} ^ {*now})
+        return is_of_one_unit and bool(changes or is_counted or not has_many)
+    if kinds <= {"number", "time"}:
         is_day = bool(_DAYS & {*was, *now})
-        is_unsure = (is_day or (len(now) > 2 and bool(_TIES & set(now)))) and not relation & _IS
+        is_unsure = (is_day or (len(now) > 2 and bool(_TIES & {*now}))) and not relation & _IS
         return changes or not (has_many or is_unsure)
+    is_said = min(before.verb, after.verb) > 0 or not was[0].isascii()
+    if kinds != {"name"} or not (was_name and is_name and is_said) or verb in was or _NEVER & {*was, *now}:
+        return False
     are_names = after.names.issuperset(now) and before.names.issuperset(was)
+    is_attribute = bool(before.subject & _ATTRIBUTES)
     if changes:
-        is_it = not {before.tokens[before.verb], after.tokens[after.verb]}.isdisjoint(("be", "是", "为"))
-        return not relation & _GATHERS and (not is_it or are_names or bool(before.subject & _ATTRIBUTES))
-    is_one = before.is_definite or (before.subject & {"i", "we"} and len(before.subject) > 1)
-    return not (before.subject & _SEVERAL or "have" in relation) and bool(
-        relation & _ONE_PLACE or (relation & _IS and (before.subject & _ATTRIBUTES or (is_one and are_names)))
-    )
+        is_it = not {"be", "是", "为"}.isdisjoint((verb, new_verb))
+        is_known = is_same or len(common) > 1 or bool(before.subject - {"i", "we", "it"})
+        return is_known and not relation & _GATHERS and (not is_it or are_names or is_attribute)
+    is_one = are_names and (before.is_definite or (before.subject & {"i", "we"} and len(before.subject) > 1))
+    is_of_several = (before.subject & _SEVERAL and verb not in _LIVES) or "have" in relation
+    if verb != new_verb or not (before.subject ^ after.subject) <= {"i", "we"} or is_of_several:
+        return False
+    called = before.tokens[before.verb + 1] if verb in _IS else verb
+    return called in _ONE_PLACE or (verb in _IS and bool(is_attribute or is_one))
 
 
 def _kind(words: Sequence[str]) -> str:
@@ -535,7 +570,8 @@ class Held:
     def _words(self, fact: Fact) -> frozenset[tuple[str, str]]:
         if self.documented:
             return frozenset((fact.type, word) for word in words(fact.content))
-        return frozenset(("", word) for word in statement(fact.content).content)
+        said = statement(fact.content)
+        return frozenset(("", word) for word in {*said.content, *said.gist})
 
     def _let_go(self, fact: Fact) -> None:
         self._same[_digest(fact.content)].pop(fact.id, None)
