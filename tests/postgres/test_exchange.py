@@ -22,7 +22,7 @@ from siltstone import Entry
 from siltstone.errors import StoreUnavailableError
 from siltstone.memory.log import NewMessage
 from siltstone.postgres import PostgresStore
-from siltstone.postgres.protocol import LateError, ask
+from siltstone.postgres.protocol import LateError, Wait, ask
 
 ECHO = (
     "SELECT %(whole)s::bigint, %(said)s::text, %(raw)s::bytea, %(is_so)s::boolean, %(mark)s::uuid::text, "
@@ -89,13 +89,15 @@ def test_a_statement_that_is_refused_leaves_the_connection_as_it_was(
 
 def test_an_answer_is_waited_for_as_long_as_it_may_take(connection: psycopg.Connection[Any]) -> None:
     with pytest.raises(LateError):
-        ask(connection, "SELECT pg_sleep(60)", {}, until=time.monotonic() + 0.1)
+        ask(connection, "SELECT pg_sleep(60)", {}, wait=Wait(time.monotonic() + 0.1))
     connection.close()  # it is of no more use
 
 
 def test_a_large_value_goes_out_while_an_answer_comes_in(connection: psycopg.Connection[Any]) -> None:
     text = "silt" * (4 << 20)
-    assert ask(connection, "SELECT %(said)s::text", {"said": text}, until=time.monotonic() + 300) == [(text,)]
+    assert ask(connection, "SELECT %(said)s::text", {"said": text}, wait=Wait(time.monotonic() + 300)) == [
+        (text,)
+    ]
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="files have no such numbers there")

@@ -7,7 +7,7 @@ import signal
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import psycopg
@@ -17,7 +17,7 @@ from psycopg_pool import ConnectionPool
 from conversations import conversation, small
 from postgres_stores import PostgresPool
 from postgres_working import hurry, until
-from servers import Moment, Postgres, Proxy, running
+from servers import Moment, PgBouncer, Postgres, Proxy, running
 from siltstone import Session
 from siltstone.errors import (
     ReadOnlyStoreError,
@@ -294,24 +294,32 @@ def test_an_interrupt_does_not_cancel_a_write(pool: PostgresPool, monkeypatch: p
         assert [each.content for each in store.entries("a").entries] == ["silt", "mud"]
 
 
-def test_a_server_that_is_away_fails_calls_soon_and_then_at_once_until_it_is_back() -> None:
-    with running() as server:
+@pytest.mark.parametrize("behind_a_pooler", [False, True])
+def test_a_server_that_is_away_fails_calls_soon_and_then_at_once_until_it_is_back(
+    behind_a_pooler: bool,
+) -> None:
+    with running() as server, ExitStack() as stack:
+        port = stack.enter_context(PgBouncer(server)).port if behind_a_pooler else server.port
         with psycopg.connect(server.dsn, autocommit=True) as connection:
             old = "CREATE DATABASE old ENCODING 'LATIN1' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0"
             connection.execute(old)
         with pytest.raises(StoreOpenError, match="'old' has the encoding LATIN1, and a store needs UTF8"):
             PostgresStore.open(server.url(database="old"), setup=True)
-        words = f"host=127.0.0.1 port={server.port} user=postgres dbname=postgres client_encoding=LATIN1"
+        words = f"host=127.0.0.1 port={port} user=postgres dbname=postgres client_encoding=LATIN1"
         PostgresStore.open(words, setup=True).close()
         with Session.open(f"{words} #siltstone", "a") as session:
             session.append({"role": "user", "content": "\u6de4 silt"})
             server.kill()
             for most in (5, 0.5):
                 began = time.monotonic()
-                with pytest.raises(StoreUnavailableError, match="PostgreSQL takes no connection"):
+                with pytest.raises(
+                    StoreUnavailableError, match=r"PostgreSQL (takes no|did not answer a write)"
+                ):
                     session.append({"role": "user", "content": "more"})
                 assert time.monotonic() - began < most
             assert [each["content"] for each in session.history()] == ["\u6de4 silt"]
+            with pytest.raises(StoreOpenError, match="cannot open the store in schema 'siltstone'"):
+                Session.open(f"{words} #siltstone", "b")
             server.start()
             until(lambda: _appends(session))
             server.kill()

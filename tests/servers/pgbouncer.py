@@ -27,6 +27,7 @@ auth_file = {users}
 pool_mode = transaction
 default_pool_size = {connections}
 max_client_conn = 200
+server_login_retry = 1
 logfile = {log}
 """
 

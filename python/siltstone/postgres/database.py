@@ -60,14 +60,14 @@ def run_all(
     statements: Sequence[tuple[str, dict[str, Any]]],
     *,
     prepared: set[bytes] | None,
-    until: float,
+    wait: protocol.Wait,
 ) -> bool:
     """Runs statements in one transaction. Returns whether each gave a row; if not, nothing is done."""
     if len(statements) == 1:
-        return protocol.answered(connection, *statements[0], prepared=prepared, until=until).ntuples > 0
+        return protocol.answered(connection, *statements[0], prepared=prepared, wait=wait).ntuples > 0
     with connection.transaction() as transaction:
         for sql, values in statements:
-            if not protocol.answered(connection, sql, values, prepared=prepared, until=until).ntuples:
+            if not protocol.answered(connection, sql, values, prepared=prepared, wait=wait).ntuples:
                 raise psycopg.Rollback(transaction)
         return True
     return False
@@ -130,20 +130,6 @@ def is_dead(connection: Connection) -> bool:
     return True
 
 
-@contextmanager
-def autocommit(connection: Connection) -> Iterator[None]:
-    """Each statement is a transaction of its own, also on a connection of the caller's own pool."""
-    if connection.autocommit:
-        yield
-        return
-    connection.autocommit = True
-    try:
-        yield
-    finally:
-        if not connection.closed:
-            connection.autocommit = False
-
-
 # The checks at the opening of a store in PostgreSQL, and their errors.
 
 
@@ -154,13 +140,9 @@ def opening(schema: str) -> Iterator[None]:
         yield
     except StoreError:
         raise
-    except (psycopg.Error, LostError) as error:
+    except (psycopg.Error, LostError, protocol.LateError) as error:
         raise StoreOpenError(
             f"cannot open the store in schema {schema!r}: {first_line(error)}", path=schema
-        ) from error
-    except PoolTimeout as error:
-        raise StoreOpenError(
-            f"cannot open the store in schema {schema!r}: the pool gave no connection", path=schema
         ) from error
 
 
@@ -175,15 +157,14 @@ def look(
     """
     tables.check_encoding(connection)
     name, version = tables.quoted(schema), None
-    with psycopg.Cursor(connection, row_factory=tuple_row) as cursor, suppress(errors.UndefinedTable):
-        cursor.execute(
-            "SELECT version, pg_is_in_recovery(), current_setting('transaction_read_only') = 'on', "
-            "has_table_privilege(%s, 'INSERT'), pg_backend_pid(), (SELECT "
-            f"coalesce(json_object_agg(key, value), '{{}}') FROM {name}.meta) FROM {name}.version".encode(),
-            [f"{name}.entry"],
-            prepare=False,
-        )
-        for row in cursor:
+    sql = (
+        "SELECT version, pg_is_in_recovery(), current_setting('transaction_read_only') = 'on', "
+        "has_table_privilege(%(entry)s::text, 'INSERT'), pg_backend_pid(), "
+        f"(SELECT coalesce(json_object_agg(key, value), '{{}}') FROM {name}.meta) FROM {name}.version"
+    )
+    wait = protocol.Wait(time.monotonic() + HURRIED_DEADLINE)
+    with suppress(errors.UndefinedTable):
+        for row in protocol.ask(connection, sql, {"entry": f"{name}.entry"}, wait=wait):
             version, standby, read_only, allowed, process, meta = row
     if version is None:
         if create:
@@ -301,20 +282,19 @@ class Database:
         with opening(schema):
             if isinstance(conninfo, ConnectionPool):
                 pool = conninfo
-                with pool.connection() as connection, autocommit(connection):
-                    writable, rule, language, direct = look(connection, schema, create, hash_rule)
+                with pool.connection() as connection:
+                    was, connection.autocommit = connection.autocommit, True
+                    try:
+                        writable, rule, language, direct = look(connection, schema, create, hash_rule)
+                    finally:
+                        connection.autocommit = was
             else:
                 address(conninfo)  # else libpq would quote a piece of what is none, perhaps a password
                 given = conninfo_to_dict(conninfo)
                 options: dict[str, Any] = {
                     "autocommit": True, "prepare_threshold": None, "client_encoding": "UTF8",
                 }  # fmt: skip
-                own = {"connect_timeout": "5", "application_name": "siltstone"}
-                options |= {
-                    key: value
-                    for key, value in own.items()
-                    if key not in given and not os.environ.get(_ENVIRONMENT[key])
-                }
+                options |= {key: value for key, name, value in _OWN if not (key in given or os.getenv(name))}
                 connection = psycopg.connect(conninfo, **options)
                 try:
                     writable, rule, language, direct = look(connection, schema, create, hash_rule)
@@ -376,19 +356,20 @@ class Database:
         self.check()
         until = time.monotonic() + self._limit()
 
-        def ask(connection: Connection, prepared: set[bytes] | None, until: float) -> list[tables.Row]:
-            return protocol.ask(connection, sql, values, prepared=prepared if prepare else None, until=until)
+        def ask(connection: Connection, prepared: set[bytes] | None, wait: protocol.Wait) -> list[tables.Row]:
+            return protocol.ask(connection, sql, values, prepared=prepared if prepare else None, wait=wait)
 
         def read() -> list[tables.Row]:
+            began = time.monotonic()
             for pause in _pauses():
                 try:
                     return self._exchange(ask, until)
                 except LostError as lost:
                     if time.monotonic() + pause > until:
-                        raise self._silence(f": {lost}") from lost
-                    time.sleep(pause)
-                except protocol.LateError:
-                    raise self._silence("") from None
+                        raise self._unanswered(lost, "not written") from lost
+                    self._pause(pause, began)
+                except protocol.LateError as late:
+                    raise self._unanswered(late, "not written") from None
             raise AssertionError("pauses do not end")
 
         # An interrupt comes to the main thread alone, and may not take a connection out of the pool for good.
@@ -397,12 +378,23 @@ class Database:
     def _limit(self) -> float:
         return min(self.deadline, HURRIED_DEADLINE) if HURRIED.get() else self.deadline
 
-    def _silence(self, why: str) -> StoreUnavailableError:
-        return StoreUnavailableError(
-            f"PostgreSQL did not answer a question within {self.deadline} seconds{why}", outcome="not written"
-        )
+    def _unanswered(self, why: object, outcome: Literal["unknown", "not written"]) -> StoreUnavailableError:
+        what = "a question" if outcome == "not written" else "a write, which may be done yet"
+        return StoreUnavailableError(f"PostgreSQL did not answer {what}: {why}", outcome=outcome)
 
-    def _exchange(self, work: Callable[[Connection, set[bytes] | None, float], _T], until: float) -> _T:
+    def _pause(self, seconds: float, began: float) -> None:
+        """Waits before a call that began then is tried again; looks for the server if that takes long."""
+        if self._owned and time.monotonic() > began + _patience():
+            self._answers()
+        time.sleep(seconds)
+
+    def _look(self) -> None:
+        if not self._answers():
+            raise protocol.LateError(self._down)
+
+    def _exchange(
+        self, work: Callable[[Connection, set[bytes] | None, protocol.Wait], _T], until: float
+    ) -> _T:
         """The result of *work*, which gets a connection, the names prepared on it, and the time limit.
 
         Raises:
@@ -410,12 +402,13 @@ class Database:
             LateError: no answer came in time.
         """
         with _Loan(self, until) as connection:
+            wait = protocol.Wait(until, *((self._look, _patience()) if self._owned else ()))
             try:
                 try:
-                    return work(connection, self._names(connection), until)
+                    return work(connection, self._names(connection), wait)
                 except protocol.UnpreparedError:
                     self._prepare = False  # somebody between here and the server keeps no names
-                    return work(connection, None, until)
+                    return work(connection, None, wait)
             except (psycopg.Error, UnicodeEncodeError) as error:
                 raise_told(connection, error)
             except protocol.LateError:
@@ -525,7 +518,7 @@ class Database:
         until = time.monotonic() + self._limit()
         # One statement keeps to the time by itself, and an interrupt comes to the main thread alone.
         is_apart = len(writes) > 1 or protocol.is_main()
-        tried = is_open = False
+        began, tried, is_open = time.monotonic(), False, False
         for pause in _pauses():
             try:
                 if tried:
@@ -548,16 +541,10 @@ class Database:
                         f"known after {self.deadline} seconds: {lost}",
                         outcome="unknown",
                     ) from lost
-                time.sleep(pause)
-            except protocol.LateError:
-                raise self._open_end() from None
+                self._pause(pause, began)
+            except protocol.LateError as late:
+                raise self._unanswered(late, "unknown") from None
         raise AssertionError("pauses do not end")
-
-    def _open_end(self) -> StoreUnavailableError:
-        return StoreUnavailableError(
-            f"PostgreSQL did not answer a write within {self.deadline} seconds; it may be done yet",
-            outcome="unknown",
-        )
 
     def _write_once(self, statements: Sequence[tuple[str, dict[str, Any]]], until: float) -> bool:
         warned: list[str] = []
@@ -566,10 +553,10 @@ class Database:
             if notice.sqlstate == _UNREPLICATED:
                 warned.append(notice.message_primary or "")
 
-        def written(connection: Connection, prepared: set[bytes] | None, until: float) -> bool:
+        def written(connection: Connection, prepared: set[bytes] | None, wait: protocol.Wait) -> bool:
             connection.add_notice_handler(noticed)
             try:
-                return run_all(connection, statements, prepared=prepared, until=until)
+                return run_all(connection, statements, prepared=prepared, wait=wait)
             finally:
                 connection.remove_notice_handler(noticed)
 
@@ -647,7 +634,8 @@ class Database:
                     "seconds, and this one was not begun",
                     outcome="not written",
                 ) from None
-            raise (self._open_end() if outcome == "unknown" else self._silence("")) from None
+            why = f"the {self.deadline} seconds of its deadline are over"
+            raise self._unanswered(why, outcome) from None
 
     def _hang_up_all(self) -> None:
         for thread in list(self._lent):
@@ -683,8 +671,7 @@ class Database:
         self.pool.putconn(connection)
 
     def _lent_by_pool(self, until: float) -> Connection:
-        patience = HURRY if HURRIED.get() else PATIENCE
-        most = min(until, time.monotonic() + patience) if self._owned else until
+        most = min(until, time.monotonic() + _patience()) if self._owned else until
         while True:
             if self._down:
                 raise StoreUnavailableError(
@@ -716,12 +703,19 @@ class Database:
         return not why
 
     def _looked(self) -> str:
-        """Why the server takes no connection; "" if it does. The pool is not asked: it may be busy."""
+        """Why the server answers nobody; "" if it does. The pool is not asked: it may be busy.
+
+        A pooler takes a connection also while its server is away, so the server is asked something.
+        """
         pool: Any = self.pool  # of our own: its settings are values, not functions
+        wait = protocol.Wait(time.monotonic() + LOOK)
         try:
-            psycopg.connect(pool.conninfo, **{**pool.kwargs, "connect_timeout": LOOK}).close()
+            with psycopg.connect(pool.conninfo, **{**pool.kwargs, "connect_timeout": LOOK}) as connection:
+                protocol.ask(connection, "SELECT 1", {}, wait=wait)
         except psycopg.Error as error:
             return first_line(error)
+        except protocol.LateError:
+            return f"it has not answered within {LOOK} seconds"
         return ""
 
     def _wait_for_it(self) -> None:
@@ -759,7 +753,11 @@ class _Loan:
             self._database.give_back(connection)
 
 
-_ENVIRONMENT = {"connect_timeout": "PGCONNECT_TIMEOUT", "application_name": "PGAPPNAME"}
+_OWN: Final = (("connect_timeout", "PGCONNECT_TIMEOUT", "5"), ("application_name", "PGAPPNAME", "siltstone"))
+
+
+def _patience() -> float:
+    return HURRY if HURRIED.get() else PATIENCE
 
 
 def _pauses() -> Iterator[float]:

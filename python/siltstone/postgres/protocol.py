@@ -42,11 +42,28 @@ _PLACE: Final = re.compile(r"%\((\w+)\)s::(\w+)(\[\])?")
 
 
 class LateError(Exception):
-    """The answer did not come in time. The connection is of no more use."""
+    """The answer did not come in time; the text tells why. The connection is of no more use."""
 
 
 class UnpreparedError(Exception):
     """A prepared statement is not there as it was left. Nothing was done."""
+
+
+class Wait(NamedTuple):
+    """How long an exchange waits.
+
+    Attributes:
+        until: When to give up, by ``time.monotonic``.
+        look: Called each time that nothing came for *patience* seconds; raises LateError to give up.
+        patience: These seconds.
+    """
+
+    until: float
+    look: Callable[[], object] = time.monotonic
+    patience: float = 60.0
+
+
+ENDLESS: Final = Wait(float("inf"))
 
 
 class _Statement(NamedTuple):
@@ -63,10 +80,10 @@ def ask(
     values: Mapping[str, Any],
     *,
     prepared: set[bytes] | None = None,
-    until: float | None = None,
+    wait: Wait = ENDLESS,
 ) -> list[Row]:
     """The rows that a statement gives. The arguments and errors are those of :func:`answered`."""
-    answer = answered(connection, sql, values, prepared=prepared, until=until)
+    answer = answered(connection, sql, values, prepared=prepared, wait=wait)
     loaded = Transformer(connection)
     loaded.set_pgresult(answer)
     return loaded.load_rows(0, answer.ntuples, tuple)
@@ -78,7 +95,7 @@ def answered(
     values: Mapping[str, Any],
     *,
     prepared: set[bytes] | None = None,
-    until: float | None = None,
+    wait: Wait = ENDLESS,
 ) -> pq.abc.PGresult:
     """The answer of the server to a statement.
 
@@ -88,7 +105,7 @@ def answered(
         values: By their names; None is NULL.
         prepared: The names of what is prepared on this connection; grows by this statement. None prepares
             nothing.
-        until: When to give up waiting, by ``time.monotonic``. None waits without an end.
+        wait: How long to wait.
 
     Raises:
         psycopg.Error: as a cursor would.
@@ -102,17 +119,17 @@ def answered(
         prepared = None
     if prepared is None:
         line.send_query_params(statement.sql, bound, statement.types, formats, _BINARY)
-        results = _results(line, until)
+        results = _results(line, wait)
     elif statement.name in prepared:
         line.send_query_prepared(statement.name, bound, formats, _BINARY)
-        results = _results(line, until)
+        results = _results(line, wait)
     else:
         # Prepared and run in one round trip.
         line.enter_pipeline_mode()
         line.send_prepare(statement.name, statement.sql, statement.types)
         line.send_query_prepared(statement.name, bound, formats, _BINARY)
         line.pipeline_sync()
-        results = _results(line, until, is_pipeline=True)
+        results = _results(line, wait, is_pipeline=True)
         line.exit_pipeline_mode()
     if prepared is not None and results and results[0].status not in _FAILED:
         prepared.add(statement.name)  # also where it failed as it was run
@@ -127,16 +144,16 @@ def answered(
     return results[-1]
 
 
-def _results(line: pq.abc.PGconn, until: float | None, *, is_pipeline: bool = False) -> list[pq.abc.PGresult]:
+def _results(line: pq.abc.PGconn, wait: Wait, *, is_pipeline: bool = False) -> list[pq.abc.PGresult]:
     """The answers to what was sent."""
     while line.flush():  # not all of it has gone
-        is_to_read, _ = _wait(line.socket, until, writes=True)
+        is_to_read, _ = _wait(line.socket, wait, writes=True)
         if is_to_read:
             line.consume_input()  # else the server and we might wait for each other
     results: list[pq.abc.PGresult] = []
     while True:
         while line.is_busy():
-            _wait(line.socket, until)
+            _wait(line.socket, wait)
             line.consume_input()
         result = line.get_result()
         if result is None:
@@ -148,15 +165,14 @@ def _results(line: pq.abc.PGconn, until: float | None, *, is_pipeline: bool = Fa
         results.append(result)
 
 
-def _wait(socket: int, until: float | None, *, writes: bool = False) -> tuple[bool, bool]:
+def _wait(socket: int, wait: Wait, *, writes: bool = False) -> tuple[bool, bool]:
     """Waits until the socket can be read, or also written; which of them it can."""
-    while True:
-        left = None if until is None else until - time.monotonic()
-        if left is not None and left <= 0:
-            raise LateError
-        ready = _ready(socket, left, writes=writes)
+    while (left := wait.until - time.monotonic()) > 0:
+        ready = _ready(socket, min(left, wait.patience), writes=writes)
         if any(ready):
             return ready
+        wait.look()
+    raise LateError("no answer came in time")
 
 
 def is_readable(socket: int) -> bool:
