@@ -141,9 +141,10 @@ def opening(schema: str) -> Iterator[None]:
     except StoreError:
         raise
     except (psycopg.Error, LostError, protocol.LateError) as error:
-        raise StoreOpenError(
-            f"cannot open the store in schema {schema!r}: {first_line(error)}", path=schema
-        ) from error
+        why = first_line(error)
+        if isinstance(error, errors.InsufficientPrivilege):
+            why += "; docs/how-to/use-postgres.md#roles has the grants that a role needs"
+        raise StoreOpenError(f"cannot open the store in schema {schema!r}: {why}", path=schema) from error
 
 
 def look(
