@@ -111,10 +111,7 @@ def erase(address: Address, as_json: AsJson = False) -> None:
         line(f"{shown}: the tables of schema {schema!r} were rewritten, {erased.bytes_before:,} to "
              f"{erased.bytes_after:,} bytes")  # fmt: skip
         if not erased.checkpoint:
-            line(
-                "the old files go with the next checkpoint: GRANT pg_checkpoint lets a role write one",
-                "yellow",
-            )
+            line("the old files go with the next checkpoint, which needs the role pg_checkpoint", "yellow")
         if erased.transactions:
             line(f"{erased.transactions} transactions are open, which may keep rows: run it again", "yellow")
         following = "" if erased.standbys is None else f" ({erased.standbys} now)"
