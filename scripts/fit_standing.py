@@ -19,7 +19,7 @@ import numpy as np
 from siltstone.knowledge.extract import sentences
 from siltstone.knowledge.standing import features
 
-PENALTY = 1
+PENALTY = 0.7
 STEPS = 600
 RATE = 0.03
 WRITTEN = 3  # times that a sentence of the project counts
