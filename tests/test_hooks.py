@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from compacting import assistant, exchange, long, user
-from siltstone import CompactionConfig, ConfigError, Emergency, ThresholdCompactor, acompact, compact, plan
+from siltstone import CompactionConfig, ConfigError, ThresholdCompactor, acompact, compact, plan
 from siltstone.compaction.base import Compaction, CompactionError, Trigger
 from siltstone.compaction.validate import guided, injected
 from siltstone.engine import Compacted, Failed, Plan, Skipped
@@ -255,21 +255,6 @@ def test_without_a_timeout_the_hook_runs_in_the_caller_s_thread() -> None:
         )
     assert seen[0] is threading.current_thread()
     assert seen[1] is not threading.current_thread()
-
-
-def test_where_nothing_would_be_discarded_no_hook_is_asked() -> None:
-    asked: list[Any] = []
-    outcome = compact([user("hello")], POLICY, on_before_compact=asked.append, on_after_compact=asked.append)
-    assert isinstance(outcome, Skipped)
-    assert asked == []
-
-
-def test_hooks_stand_around_a_policy_without_a_model_too() -> None:
-    outcome = compact(
-        long(), Emergency(), context_window=900, on_before_compact=lambda plan: Guidance(pins=[1])
-    )
-    assert isinstance(outcome, Compacted)
-    assert outcome.messages[1] == long()[1]
 
 
 @pytest.mark.parametrize(

@@ -169,47 +169,6 @@ def test_what_the_provider_refuses_is_found_and_is_no_overflow(
     assert rule in {finding.rule for finding in validate_history(raws, dialect, pending_ok=False)}
 
 
-TOOL = {"name": "f", "description": "f", "parameters": {"type": "object", "properties": {}}}
-CHAT_TOOL = {"type": "function", "function": TOOL}
-OWN = {"tools": [{"name": "f", "input_schema": {"type": "object"}}]}  # Anthropic's form
-UNKNOWN = {"type": "function", "function": {"name": "g"}}
-FORCED = {"tool_choice": {"type": "any"}, "thinking": {"type": "enabled", "budget_tokens": 1_024}}
-
-
-@pytest.mark.parametrize(
-    ("api", "options", "said"),
-    [
-        ("chat", {"tool_choice": "required"}, "only allowed when 'tools' are specified"),
-        ("chat", {"parallel_tool_calls": False}, "only allowed when 'tools' are specified"),
-        ("chat", {"tools": [CHAT_TOOL], "tool_choice": UNKNOWN}, "'g' not found"),
-        ("chat", {"tools": [TOOL]}, "Invalid value: 'None'"),
-        ("chat", {"messages": [{"role": "user", "content": []}]}, "empty array"),
-        ("responses", {"tool_choice": "required"}, "only allowed when 'tools' are specified"),
-        ("responses", {"tools": [CHAT_TOOL]}, "Missing required parameter: 'tools[0].name'"),
-        ("messages", {"tool_choice": {"type": "any"}}, "may only be specified while providing tools"),
-        ("messages", {"tools": [CHAT_TOOL]}, "Input tag 'function'"),
-        ("messages", {"tools": [TOOL]}, "input_schema: Field required"),
-        ("messages", {**OWN, "tool_choice": {"type": "tool", "name": "g"}}, "'g' not found"),
-        ("messages", {**OWN, **FORCED, "max_tokens": 2_000}, "Thinking may not be enabled"),
-    ],
-)
-def test_a_provider_refuses_tools_of_another_form_and_a_choice_that_there_is_not(
-    api: str, options: dict[str, Any], said: str, server: Provider
-) -> None:
-    asked = [{"role": "user", "content": "hello"}]
-
-    def send(given: Any) -> Any:
-        if api == "messages":
-            with anthropic.Anthropic(base_url=server.url, api_key="none", max_retries=0) as client:
-                return client.messages.create(**{"model": "m", "max_tokens": 9, "messages": asked, **given})
-        with openai.OpenAI(base_url=f"{server.url}/v1", api_key="none", max_retries=0) as client:
-            if api == "chat":
-                return client.chat.completions.create(**{"model": "m", "messages": asked, **given})
-            return client.responses.create(**{"model": "m", "input": asked, **given})
-
-    assert said in str(refusal(send, cast("Any", options)))
-
-
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_the_check_judges_calls_and_signed_reasoning_that_are_whole(
     dialect: Dialect, doors: dict[str, Send]

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 import sys
-import threading
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -45,33 +42,8 @@ def test_every_session_runs_once_and_the_worst_exit_code_counts(
     assert len([line for line in shown if "FAILED" in line]) == bool(fails)
 
 
-def test_two_sessions_run_at_the_same_time():
-    both = threading.Barrier(2, timeout=60)
-
-    def call(arguments: Sequence[str]) -> tuple[int, bytes]:
-        if "--list" in arguments:
-            return 0, json.dumps([{"session": name} for name in NAMES[:2]]).encode()
-        both.wait()
-        return 0, b""
-
-    assert main([], call) == 0
-
-
 def test_a_choice_that_nox_refuses_or_that_is_empty_fails(capsys: pytest.CaptureFixture[str]):
     with pytest.raises(SystemExit, match="no such session"):
         main(["-s", "x"], lambda arguments: (1, b"no such session"))
     assert main(["-s", "x"], lambda arguments: (0, b"[]")) == 1
     assert "no session" in capsys.readouterr().err
-
-
-def test_nox_lists_the_sessions_of_the_project():
-    pytest.importorskip("nox")
-    code = "import sessions; print(len(sessions.listed(['-s', 'adapter', 'server'])))"
-    ran = subprocess.run(
-        [sys.executable, "-c", code],
-        cwd=SCRIPTS.parent,
-        env=os.environ | {"PYTHONPATH": str(SCRIPTS)},
-        capture_output=True,
-        check=True,
-    )
-    assert int(ran.stdout) > 10

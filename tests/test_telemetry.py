@@ -221,14 +221,6 @@ def test_a_failure_names_its_class_and_nothing_that_was_said(seen: Seen, tmp_pat
     assert all(span.end_time for span in seen.spans())
 
 
-def test_a_policy_without_a_model_has_no_chat_span(seen: Seen) -> None:
-    history = [message for turn in turns(40) for message in turn]
-    siltstone.compact(history, siltstone.Emergency(), context_window=400)
-    assert [span.name for span in seen.spans()] == ["siltstone.compact"]
-    siltstone.compact(history, small(), model=siltstone.ExtractiveModel())
-    assert [span.name for span in seen.spans()] == ["siltstone.compact"] * 2
-
-
 def test_durations_ratios_tokens_and_recalls_are_metrics(seen: Seen, tmp_path: Any) -> None:
     with compacted(tmp_path, recall=True, redaction=False, context_window=20_000) as session:
         session.append({"role": "user", "content": "What opens the vault?"})

@@ -166,28 +166,6 @@ def test_what_cannot_be_read_is_named_and_the_rest_is_there(tmp_path: Path):
     assert "no 'covers_start'" in found.unreadable[-1][1]
 
 
-def test_many_memories_of_one_second_cost_a_file_each(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """An import has thousands; none looks for a free name from the beginning."""
-    linked: list[str] = []
-    link = os.link
-
-    def counted(one: Any, other: Any) -> None:
-        linked.append(str(other))
-        link(one, other)
-
-    vault = Vault(tmp_path, "chat")
-    monkeypatch.setattr(os, "link", counted)
-    at = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
-    for number in range(50):
-        vault.add(VaultMemory(f"Entry {number}.", at, number))
-    assert len(linked) == 50
-    again = Vault(tmp_path, "chat")
-    again.add(VaultMemory("Entry 50.", at, 50))
-    assert [memory.seq for memory in again.read().memories] == list(range(51))
-
-
 def test_an_empty_summary_leaves_with_the_unwanted_ones_as_an_empty_memory_does(tmp_path: Path):
     """A power cut may leave empty files, and an empty ``recent.md`` stayed until it was written again."""
     vault = Vault(tmp_path, "Ann")

@@ -21,8 +21,7 @@ import pytest
 
 import siltstone
 import siltstone.messages
-from siltstone.adapters.base import Door
-from siltstone.adapters.host import HostDialect, HostHistory
+from siltstone.adapters.host import HostHistory
 from siltstone.llm import Completion, UsageRecord
 from siltstone.messages import broken_tool_groups, decode, logged, read_history, read_mark, read_message
 from siltstone.recall.turn import is_recalled
@@ -241,21 +240,6 @@ def conversation(turns: int) -> tuple[list[Reply], list[str]]:
         script.append(Call((f"salt-{number}", f"tin-{number}"), thought=f"plan {number}"))
         script.append(Say(f"Answer {number}: both are there.", thought=f"done {number}"))
     return script, [f"Question {number}: what stands on quay {number}?" for number in range(turns)]
-
-
-def interrupted(dialect: HostDialect[Any], asked: list[Any], result: Any) -> Any:
-    """The message that stands for the missing *result* of the call that *asked* ends with.
-
-    It is in the request alone, and leaves it when the result is there.
-    """
-    door = Door(opened(), dialect)
-    *sent, artificial = door.prepare(asked).messages
-    assert sent == asked
-    assert len(door.prepare(asked).history) == len(asked)
-    answered = [*asked, result]
-    assert door.prepare(answered).messages == answered
-    assert len(door.session.log()) == len(answered)
-    return artificial
 
 
 class AdapterContract:

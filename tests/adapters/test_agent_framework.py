@@ -45,7 +45,6 @@ from adapters.contract import (
     Run,
     Say,
     conversation,
-    interrupted,
     leaves_the_loop_free,
     look_up,
     opened,
@@ -414,12 +413,3 @@ def test_a_search_leaves_the_event_loop_free(monkeypatch: pytest.MonkeyPatch) ->
     search, *_ = SiltstoneMiddleware(opened()).tools
     context: Any = SimpleNamespace(session=None)
     assert asyncio.run(leaves_the_loop_free(monkeypatch, lambda: search.func(context, query="salt")))
-
-
-def test_a_call_that_has_no_result_was_interrupted_in_the_request_alone() -> None:
-    call = Message("assistant", [Content.from_function_call("a", "look_up", arguments="{}")])
-    result = Message("tool", [Content.from_function_result("a", result="It is there.")])
-    artificial = interrupted(AgentFrameworkDialect(), [Message("user", ["Where is the salt?"]), call], result)
-    (content,) = artificial.contents
-    assert (artificial.role, content.type, content.call_id) == ("tool", "function_result", "a")
-    assert "Interrupted" in str(content.to_dict())

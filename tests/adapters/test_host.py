@@ -96,18 +96,6 @@ def test_a_change_in_place_in_a_long_list_is_read_after_a_few_calls(place: int, 
     assert [dict(each) for each in pieces] == host
 
 
-def test_what_was_changed_before_it_was_told_again_is_told_once() -> None:
-    session, host = opened(policy=None, model=None), conversation(3)
-    door = Door(session, Dicts())
-    door.prepare(host)
-    host[0]["content"][0]["text"] = "[cleared]"
-    door.prepare(host)
-    length = len(session.log())
-    for _ in range(3):
-        assert door.prepare(host).messages == host
-    assert len(session.log()) == length
-
-
 @given(
     st.lists(st.tuples(st.sampled_from(("say", "copy", "change", "drop")), st.integers(0, 20)), max_size=12)
 )

@@ -47,7 +47,6 @@ from adapters.contract import (
     Reply,
     Run,
     Say,
-    interrupted,
     leaves_the_loop_free,
     look_up,
     opened,
@@ -55,7 +54,7 @@ from adapters.contract import (
     through_the_log,
 )
 from siltstone.adapters.langchain import LangChainDialect, SiltstoneMiddleware, summariser
-from siltstone.errors import ConfigError, InvalidMessageError
+from siltstone.errors import ConfigError
 from siltstone.events import HistoryContinued
 from siltstone.llm import UsageRecord
 from siltstone.messages import broken_tool_groups, decode, encode, read_history, read_message
@@ -402,25 +401,6 @@ def test_a_state_that_was_set_back_makes_a_branch() -> None:
     assert [each.reason for each in session.compactions()] == ["branch"]
 
 
-def test_a_message_that_is_changed_in_place_is_read_again() -> None:
-    class Clears(AgentMiddleware[Any, Any, Any]):
-        def before_model(self, state: Any, runtime: Any) -> None:
-            for each in state["messages"][:-1]:
-                if isinstance(each, ToolMessage):
-                    each.content = "[cleared]"
-                for call in getattr(each, "tool_calls", ()):
-                    call["args"]["topic"] = "[cleared]"
-
-    session = opened()
-    replies = [Call(("salt",)), Call(("tin",)), Say("There.")]
-    agent, run = clerk(replies, [Clears(), SiltstoneMiddleware(session)])
-    agent.invoke(said("Where?"), on("1"))
-    assert next(each.content for each in run.sent[-1] if isinstance(each, ToolMessage)) == "[cleared]"
-    assert run.sent[-1][1].tool_calls[0]["args"] == {"topic": "[cleared]"}
-    assert "crates of salt" not in json.dumps(session.history())
-    assert {each.reason for each in session.compactions()} == {"branch"}
-
-
 def test_an_agent_inside_of_a_graph_goes_on_with_its_own_session() -> None:
     """As a node it is handed the same messages each time; as a tool it begins anew each time."""
     store = siltstone.SimpleMemoryStore()
@@ -524,24 +504,3 @@ def test_a_search_leaves_the_event_loop_free(monkeypatch: pytest.MonkeyPatch) ->
 
     chain = RunnableLambda(called)
     assert asyncio.run(leaves_the_loop_free(monkeypatch, lambda: chain.ainvoke({"query": "salt"})))
-
-
-@pytest.mark.parametrize("raw", [SystemMessage("a"), AIMessage("b"), HumanMessage("c").model_dump()])
-def test_a_session_refuses_messages_of_langchain_outside_of_the_adapter(raw: Any) -> None:
-    session = opened()
-    with pytest.raises(
-        InvalidMessageError, match=r"siltstone\.adapters\.langchain .*convert_to_openai_messages"
-    ):
-        session.append({"role": "user", "content": "First."}, raw)
-    assert session.log() == []
-    session.append(*convert_to_openai_messages([HumanMessage("b"), AIMessage("c")]))
-    assert [read_message(each, 0).text for each in session.log()] == ["b", "c"]
-
-
-def test_a_call_that_has_no_result_was_interrupted_in_the_request_alone() -> None:
-    call = AIMessage("", tool_calls=[{"id": "a", "name": "look_up", "args": {}}])
-    result = ToolMessage("It is there.", tool_call_id="a")
-    artificial = interrupted(LangChainDialect(), [HumanMessage("Where is the salt?"), call], result)
-    assert isinstance(artificial, ToolMessage)
-    assert artificial.tool_call_id == "a"
-    assert "Interrupted" in artificial.text

@@ -117,20 +117,6 @@ def test_what_two_processes_put_at_once_is_one_item_after_the_next_put(store: Si
     assert store.get(("a",), "k") is None
 
 
-def test_namespaces_are_listed_by_their_labels(store: SiltstoneStore) -> None:
-    for name in (("a", "x", "v1"), ("a", "y", "v1"), ("a", "y", "v2"), ("ab", "x"), ("gone",)):
-        store.put(name, "k", {"n": 1})
-    store.delete(("gone",), "k")
-    store.get(("never",), "k")
-    every = [("a", "x", "v1"), ("a", "y", "v1"), ("a", "y", "v2"), ("ab", "x")]
-    assert store.list_namespaces() == every
-    assert store.list_namespaces(prefix=("a",)) == every[:3]
-    assert store.list_namespaces(prefix=("a", "*"), suffix=("v1",)) == every[:2]
-    assert store.list_namespaces(suffix=("*", "v2")) == [every[2]]
-    assert store.list_namespaces(max_depth=2) == [("a", "x"), ("a", "y"), ("ab", "x")]
-    assert store.list_namespaces(limit=1, offset=2) == [every[2]]
-
-
 def test_index_says_which_fields_count(store: SiltstoneStore) -> None:
     store.put(("notes",), "a", {"title": "salt", "text": "tin"}, index=["title"])
     store.put(("notes",), "b", {"title": "salt"}, index=False)

@@ -325,13 +325,3 @@ def test_a_search_leaves_the_event_loop_free(monkeypatch: pytest.MonkeyPatch) ->
         TestModel(call_tools=["memory_search"]), capabilities=[SiltstoneCapability(contract.opened())]
     )
     assert asyncio.run(contract.leaves_the_loop_free(monkeypatch, lambda: agent.run("Where is the salt?")))
-
-
-def test_a_call_that_has_no_result_was_interrupted_in_the_request_alone() -> None:
-    asked = ModelRequest(parts=[UserPromptPart("Where is the salt?")])
-    call = ModelResponse(parts=[ToolCallPart("look_up", {}, tool_call_id="a")])
-    result = ModelRequest(parts=[ToolReturnPart("look_up", "It is there.", tool_call_id="a")])
-    (part,) = contract.interrupted(PydanticAIDialect(), [asked, call], result).parts
-    assert isinstance(part, ToolReturnPart)
-    assert (part.tool_call_id, part.outcome) == ("a", "failed")
-    assert "Interrupted" in str(part.content)

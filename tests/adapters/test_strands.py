@@ -391,13 +391,3 @@ def test_a_cut_result_leaves_the_one_beside_it_as_it_was_and_has_no_id_of_it() -
     assert written["content"] == [result("1", {"text": "cut"}), original["content"][1]]
     assert written["content"][1] is original["content"][1]
     assert "tracking_id" not in written
-
-
-def test_a_call_that_has_no_result_was_interrupted_in_the_request_alone() -> None:
-    asked = {"role": "user", "content": [{"text": "Where is the salt?"}]}
-    call = {"role": "assistant", "content": [{"toolUse": {"toolUseId": "a", "name": "look_up", "input": {}}}]}
-    told = {"toolUseId": "a", "status": "success", "content": [{"text": "It is there."}]}
-    result = {"role": "user", "content": [{"toolResult": told}]}
-    (block,) = contract.interrupted(StrandsDialect(), [asked, call], result)["content"]
-    assert (block["toolResult"]["toolUseId"], block["toolResult"]["status"]) == ("a", "error")
-    assert "Interrupted" in block["toolResult"]["content"][0]["text"]

@@ -106,27 +106,6 @@ def test_without_json_there_is_a_table_and_nothing_drawn_or_cut_when_piped(tmp_p
 
 
 @pytest.mark.parametrize(
-    ("content", "words"),
-    [
-        ("{", "line 1: not JSON"),
-        (
-            '{"role": "user", "content": "a"}\n{"role": "wizard", "content": "b"}',
-            "line 2: unknown role 'wizard'",
-        ),
-        ('{"id": 1, "messages": [{"role": "user", "content": "a"}, 5]}', "message 1"),
-        ("7", "line 1"),
-    ],
-)
-def test_a_bad_line_is_named(tmp_path: Path, content: str, words: str) -> None:
-    path = tmp_path / "bad.jsonl"
-    path.write_text(content, encoding="utf-8")
-    result = siltstone("replay", path, "--window", 2000)
-    assert result.returncode == 2
-    assert words in result.stderr.replace("\n", " ")
-    assert "Traceback" not in result.stderr
-
-
-@pytest.mark.parametrize(
     "arguments",
     [
         ("replay", "absent.jsonl", "--window", "100"),
@@ -164,9 +143,13 @@ def test_a_window_smaller_than_the_request_is_said_in_one_line(tmp_path: Path) -
         (b'{"role": "user", "content": "caf\xe9"}', "not UTF-8 text"),
         (b"[" * 100_000, "not JSON"),
         (None, "Is a directory"),
+        (b"{", "line 1: not JSON"),
+        (b"7", "line 1"),
+        (b'{"role": "user", "content": "a"}\n{"role": "wizard", "content": "b"}', "line 2: unknown role 'wi"),
+        (b'{"id": 1, "messages": [{"role": "user", "content": "a"}, 5]}', "message 1"),
     ],
 )
-def test_an_empty_or_unreadable_transcript_is_an_error_with_its_name(
+def test_a_transcript_that_is_empty_unreadable_or_broken_is_an_error_with_its_name_and_place(
     tmp_path: Path, content: bytes | None, words: str
 ) -> None:
     path = tmp_path / "empty.jsonl"

@@ -364,21 +364,6 @@ def test_a_chronicle_goes_on_after_the_other_mode_has_taken_its_place():
     assert_contiguous(session)
 
 
-def test_pins_and_the_request_stay_and_are_told_once():
-    session = play()
-    session.append(*turns(20))
-    session.pins = {3}
-    session.compact()
-    assert shown(session.view)[:2] == ["S", "3"]
-    assert "Answer 2." in first_text(session.requests[0])
-    session.append(*turns(20, 21))
-    session.pins = set()
-    session.compact()
-    assert "3" not in shown(session.view)
-    assert "Answer 2." not in first_text(session.requests[1])
-    assert_contiguous(session)
-
-
 def test_a_checkpoint_is_not_written_anew_by_a_fold():
     session = play()
     session.append(*turns(20))

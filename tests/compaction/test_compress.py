@@ -147,21 +147,6 @@ def test_it_is_due_at_every_boundary_and_makes_nothing_else_due():
     assert due.action != "compress"
 
 
-@pytest.mark.parametrize(
-    ("make", "field"),
-    [
-        (lambda: CompressConfig(min_saving=0), "min_saving"),
-        (lambda: CompressConfig(seen_bytes=-1), "seen_bytes"),
-        (lambda: CompressConfig(exclude_tools=("a", "")), "exclude_tools"),
-        (lambda: CompressConfig(in_use=None), "in_use"),  # type: ignore[arg-type]
-    ],
-)
-def test_a_setting_out_of_its_bounds_is_refused_with_its_name(make: Any, field: str):
-    with pytest.raises(siltstone.ConfigError) as refused:
-        make()
-    assert refused.value.field == field  # type: ignore[attr-defined]
-
-
 def test_in_a_session_nothing_earlier_changes_and_every_original_comes_back(tmp_path: Path):
     outputs = [CODE, ROWS, CODE, LOG, DIFF, "short"]
     raws = [user("Go.")]

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from compacting import Raw, assistant, exchange, filler, run, system, user
-from playing import Play, shown
+from playing import Play
 from siltstone import ConfigError, Session, SmartTrim, SmartTrimConfig, estimate_tokens
 from siltstone.compaction import CompactionContext, Trigger
 from siltstone.engine import Compacted, Skipped
@@ -442,16 +442,6 @@ def test_the_policy_aims_lower_than_its_limit_so_that_the_next_message_is_no_tri
     documented = Play(SmartTrim.documented(), window=16_000)
     documented.add(*talk(100, words=300))
     assert documented.policy.token_rule.count(documented.view) <= 10_400
-
-
-def test_what_is_pinned_or_in_flight_stays():
-    session = Play(SmartTrim(), window=16_000)
-    session.pins = {1}
-    session.append(*talk(60, words=200), user("Do it now."))
-    call, result = exchange("a", filler(100))
-    session.append(call, result, *(raw for n in range(6) for raw in exchange(f"b{n}", "x")))
-    assert isinstance(session.boundary(), Compacted)
-    assert {"1", "60"} <= set(shown(session.view))
 
 
 def test_without_a_window_there_is_nothing_to_measure_by():

@@ -1,20 +1,29 @@
-"""Tiered compaction, row by row: the messages that leave, their replacements, and how summaries stack."""
+"""Tiered compaction, row by row: settings, cuts, the messages that leave, stacked summaries, and forks."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import example, given, strategies as st
 
-from compacting import assistant, distinct, exchange, filler, system, user
+from compacting import assistant, distinct, exchange, filler, outcome, system, user
 from playing import Play, shown
-from siltstone import TieredCompactor, TieredConfig
-from siltstone.compaction import Trigger
+from siltstone import ConfigError, TieredCompactor, TieredConfig, estimate_tokens
+from siltstone.checks import reached_at, share_of
+from siltstone.compaction import Compaction, CompactionContext, Skip, Trigger
+from siltstone.compaction.rewrite import summary_message
+from siltstone.config import read_settings
 from siltstone.engine import Compacted, Failed, Skipped
 from siltstone.events import CompactionCompleted, CompactionFailed, CompactionStarted, ExtractionFailed
-from siltstone.messages import Message, broken_tool_groups, summary_level, unmarked
-from siltstone.systems.spacebot.config import SUMMARY_PROMPT, WORKER_PROMPT
+from siltstone.messages import Message, broken_tool_groups, groups, read_history, summary_level, unmarked
+from siltstone.systems.spacebot.config import FALLBACK_WINDOW, SUMMARY_PROMPT, WORKER_PROMPT
+from siltstone.systems.spacebot.run import aligned_cut
+from siltstone.tokens import rule
+from strategies import HISTORIES
 
 WINDOW = 4_000
 
@@ -213,21 +222,6 @@ def test_numbers_and_turns_go_on_after_a_restart_without_the_state():
     assert first_lines(session.summaries()) == ["[Summary 1: turns 1-6]", "[Summary 2: turns 7-10]"]
 
 
-def test_pins_and_the_request_in_flight_stay_in_order():
-    session = play()
-    session.append(
-        *turns(8), user("Now do it."), *(raw for n in range(12) for raw in exchange(f"c{n}", "x" * 300))
-    )
-    session.pins = {3}
-    for _ in range(4):
-        session.compact(now("aggressive"))
-    seqs = [message.seq for message in session.view if message.provenance == "original"]
-    assert 3 in seqs
-    assert 16 in seqs
-    assert seqs == sorted(seqs)
-    assert session.stands_for() == list(range(len(session.log)))
-
-
 def test_sb_22_a_failed_attempt_changes_nothing_and_is_told():
     def down(request: Any) -> str:
         raise OSError("the line is dead")
@@ -342,3 +336,309 @@ def test_the_prompts():
     assert session.prompts == [f"{SUMMARY_PROMPT}\n\n{closing}"]
     assert session.requests[0].tools == ()
     assert session.requests[0].max_tokens == 150, "a quarter of 0.15 of the window"
+
+
+# -- the settings of tiered compaction --------------------------------------------------------
+
+
+def tier(tokens: int, window: int | None = 128_000, reserved: int = 0, **settings: Any) -> str | None:
+    context = CompactionContext(
+        3, estimated_history_tokens=tokens, context_window=window, reserved_tokens=reserved
+    )
+    trigger = TieredCompactor(TieredConfig(**settings)).should_compact(context)
+    return None if trigger is None else trigger.action
+
+
+def test_sb_01_each_tier_is_due_at_its_share_the_highest_wins_and_what_is_sent_beside_counts():
+    ends = [("background", 102_400), ("aggressive", 108_800), ("emergency", 121_600)]
+    for (name, at), before in zip(ends, [None, "background", "aggressive"], strict=True):
+        assert (tier(at - 1), tier(at)) == (before, name)
+        assert (tier(at - 400, reserved=399), tier(at - 400, reserved=400)) == (before, name)
+    assert (tier(0), tier(500_000)) == (None, "emergency")
+
+
+@given(st.integers(1, 1_000_000), st.integers(1, 1_000))
+def test_a_threshold_is_the_least_number_that_is_at_least_its_share(window: int, thousandths: int):
+    least = reached_at(window, thousandths / 1_000)
+    assert least * 1_000 >= window * thousandths > (least - 1) * 1_000
+    most = share_of(window, thousandths / 1_000)
+    assert most * 1_000 <= window * thousandths < (most + 1) * 1_000
+
+
+def test_the_forecast_of_the_provider_counts_where_it_is_more():
+    context = CompactionContext(
+        3, estimated_history_tokens=10, context_window=1_000, reserved_tokens=5, forecast_tokens=860
+    )
+    trigger = TieredCompactor().should_compact(context)
+    assert (trigger.action, trigger.tokens, trigger.threshold) == ("aggressive", 860, 850)
+
+
+def test_a_window_that_nobody_names_is_a_guess_and_is_logged_once(caplog: pytest.LogCaptureFixture):
+    policy = TieredCompactor()
+    for _ in range(2):
+        context = CompactionContext(3, estimated_history_tokens=160_000)
+        trigger = policy.should_compact(context)
+        assert trigger.action == "background"
+    assert [str(FALLBACK_WINDOW) in record.getMessage() for record in caplog.records] == [True]
+
+
+def test_sb_10_a_text_by_itself_is_rounded_up():
+    assert [rule("bytes_total").count_text(text) for text in ("", "abcd", "abcde")] == [0, 1, 2]
+
+
+def test_sb_11_media_have_flat_sizes_and_calls_those_of_name_and_arguments():
+    def size(block: dict[str, Any], role: str = "user") -> int:
+        """The bytes of a block: four of them are as many tokens."""
+        return estimate_tokens([{"role": role, "content": [block] * 4}], rule="bytes_total")
+
+    image = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "A" * 40_000}}
+    document = {
+        "type": "document",
+        "source": {"type": "base64", "media_type": "application/pdf", "data": "A"},
+    }
+    assert size(image) == 500
+    assert size(document) == 1_000
+    assert size({"type": "tool_result", "tool_use_id": "a", "content": [image]}) == 100
+    audio = {"type": "input_audio", "input_audio": {"data": "A" * 40_000, "format": "wav"}}
+    assert size(audio) == 500
+    thought = {"type": "thinking", "thinking": "hm", "signature": "c2ln" * 100}
+    assert size(thought, "assistant") == 2 + 400
+    assert size({"type": "redacted_thinking", "data": "A" * 999}, "assistant") == 999
+    item = {"type": "reasoning", "id": "r", "summary": [], "encrypted_content": "A" * 1_001}
+    assert estimate_tokens([item] * 4, rule="bytes_total") == 1_001
+    call, result = exchange("a", "x" * 400)
+    function = call["tool_calls"][0]["function"]
+    whole = len(function["name"] + function["arguments"]) + 400
+    assert estimate_tokens([call, result], rule="bytes_total") == whole // 4
+
+
+def test_sb_70_the_documented_estimate():
+    call, result = exchange("a", "x" * 4_000)
+    history = [user("abcde"), assistant("abcdefgh"), call, result]
+    assert estimate_tokens(history, rule="flat_tools") == 153
+
+
+def test_sb_40_a_partial_file_keeps_the_base(tmp_path: Path):
+    file = tmp_path / "siltstone.toml"
+    file.write_text("[tiered]\nbackground_threshold = 0.7\n", "utf-8")
+    policy = read_settings(file).policy("tiered")
+    assert isinstance(policy, TieredCompactor)
+    assert policy.config == TieredConfig(background_threshold=0.7)
+
+
+@pytest.mark.parametrize(
+    ("settings", "field"),
+    [
+        ({"background_threshold": 0}, "background_threshold"),
+        ({"background_threshold": 0.9}, "aggressive_threshold"),
+        ({"aggressive_threshold": 0.96}, "emergency_threshold"),
+        ({"emergency_threshold": 1.01}, "emergency_threshold"),
+        ({"background_threshold": True}, "background_threshold"),
+        ({"background_threshold": float("nan")}, "background_threshold"),
+    ],
+)
+def test_sb_41_thresholds_ascend_within_0_and_1(settings: dict[str, Any], field: str):
+    with pytest.raises(ConfigError) as caught:
+        TieredConfig(**settings)
+    assert caught.value.field == field
+    assert TieredConfig(background_threshold=1, aggressive_threshold=1, emergency_threshold=1)
+
+
+def test_reserved_tokens_that_reach_a_tier_by_themselves_are_refused():
+    TieredCompactor().check_overhead(799, 1_000)
+    with pytest.raises(ConfigError, match="must be < 800, the background threshold of a window of 1000"):
+        TieredCompactor().check_overhead(800, 1_000)
+
+
+def test_the_documented_form_differs_where_the_page_says_so():
+    form = TieredConfig.documented(context_window=128_000)
+    assert (form.estimator, form.fork_preflight, form.worker_turns_per_segment) == ("flat_tools", "usage", 25)
+    assert form.emergency_marker == "[Emergency truncation: oldest messages removed to prevent overflow]"
+    assert (form.background_threshold, form.aggressive_threshold, form.emergency_threshold) == (
+        0.8,
+        0.85,
+        0.95,
+    )
+
+
+def test_no_job_is_begun_too_soon_after_one_that_failed():
+    policy = TieredCompactor(TieredConfig(on_model_failure="fail"))
+    falls_back = TieredCompactor()
+
+    def due(boundary: int, tokens: int, failures: int = 1) -> bool:
+        return policy.should_compact(context(boundary, tokens, failures)) is not None
+
+    def context(boundary: int, tokens: int, failures: int) -> CompactionContext:
+        return CompactionContext(
+            boundary,
+            last_attempt_boundary=10,
+            estimated_history_tokens=tokens,
+            context_window=1_000,
+            low_yield_attempts=failures,
+            failed_at=40,
+            failed_threshold=800,
+        )
+
+    assert [due(boundary, 820) for boundary in (11, 12)] == [False, True]
+    assert due(11, 850), "a higher tier does not wait"
+    assert due(11, 950), "an emergency never waits"
+    assert [due(boundary, 850, failures=3) for boundary in (12, 19, 20)] == [False, False, True]
+    assert due(12, 950, failures=9)
+    paused = [falls_back.should_compact(context(at, 850, 3)) for at in (11, 20)]
+    assert [each and each.model_calls for each in paused] == [0, None], "while it pauses, no model is asked"
+
+
+def cut(raws: list[Any], fraction: float, floor: int, **options: Any) -> int:
+    return aligned_cut(read_history(raws), fraction, floor, **options)
+
+
+LONG = read_history([message for _ in range(500) for message in (user("a"), assistant("b"))])
+
+
+@given(st.integers(3, len(LONG)))
+@example(3)
+@example(4)
+@example(11)
+def test_sb_03_fractions_are_those_of_whole_numbers_with_one_at_least_and_two_that_stay(count: int):
+    for part in (30, 50, 70, 75):
+        assert aligned_cut(LONG[:count], part / 100, 2) == min(max(1, count * part // 100), count - 2)
+    assert aligned_cut(LONG[:2], 0.5, 2) == 0
+
+
+def test_sb_05_06_a_cut_moves_on_to_the_end_of_a_pair():
+    pairs = [raw for n in range(10) for raw in exchange(f"c{n}", "done")]
+    assert cut([user("Go"), *pairs], 0.5, 2) == 11
+    assert (cut(pairs[:4], 0.5, 2), cut(pairs[:4], 0.75, 1)) == (2, 0)
+    answers = [user("a"), assistant("b"), user("c"), assistant("d")]
+    assert cut(answers, 0.5, 2) == 2, "an answer alone is no group"
+
+
+def test_sb_07_results_that_belong_to_an_early_call_leave_no_cut():
+    names = [f"c{n}" for n in range(6)]
+    calls = [exchange(name, "done") for name in names]
+    call = {**calls[0][0], "tool_calls": [one[0]["tool_calls"][0] for one in calls]}
+    history = [call, *(one[1] for one in calls)]
+    assert cut(history, 0.5, 2) == 0
+    assert cut([user("Go"), *history], 0.5, 2) == 0
+    assert cut([user("Go"), *history], 0.5, 2, or_earlier=True) == 1
+
+
+@pytest.mark.parametrize("dialect", list(HISTORIES))
+@given(data=st.data())
+def test_no_cut_parts_a_group_or_takes_a_pending_call(dialect: str, data: st.DataObject):
+    history = read_history(data.draw(HISTORIES[dialect]()))
+    fraction = data.draw(st.sampled_from([0.3, 0.5, 0.75]))
+    floor = data.draw(st.integers(1, 4))
+    place = aligned_cut(history, fraction, floor, or_earlier=data.draw(st.booleans()))
+    assert 0 <= place <= max(0, len(history) - floor)
+    for group in groups(history) if place else ():
+        assert not group.positions[0] < place <= group.positions[-1]
+        assert not (group.pending and group.positions[0] < place)
+
+
+# -- the messages that a fork gives up before its first call ----------------------------------
+
+
+def notes(count: int, size: int) -> list[dict[str, Any]]:
+    return [user(f"{n:04}" + "x" * (size - 4)) for n in range(count)]
+
+
+def forked(raws: list[Any], window: int, prompt_tokens: int = 0, **settings: Any) -> list[Any] | None:
+    """The messages that a fork begins with; None where it fits as it is."""
+    policy = TieredCompactor(TieredConfig(**settings))
+    history = read_history(raws)
+    trigger = policy.fork_trigger(policy.token_rule.count(history), prompt_tokens, window)
+    if trigger is None:
+        return None
+    _, result = outcome(history, policy, lambda request: "What was said.", trigger=trigger)
+    assert isinstance(result, Compaction | Skip)
+    return raws if isinstance(result, Skip) else [message.raw for message in result.messages]
+
+
+def marker(raws: list[Any] | None, at: int = 0) -> str:
+    assert raws is not None
+    return unmarked(raws[at]["content"])
+
+
+def test_sb_12_at_the_budget_nothing_leaves_and_one_token_above_it_does():
+    raws = notes(17, 4_000)  # 17,000 tokens, and 3,000 of 20,000 are reserved
+    assert forked(raws, 20_000) is None
+    over = forked(raws, 20_000, 1)
+    assert marker(over) == "[Fork: 8 oldest messages removed to fit the window; the parent still has them]"
+    assert over[1:] == raws[8:]
+
+
+def test_sb_12_it_repeats_until_it_fits():
+    assert marker(forked(notes(40, 4_000), 20_000)).startswith("[Fork: 30 oldest")
+
+
+def test_sb_12_what_is_left_is_counted_anew_so_that_no_step_rounds():
+    """Of 40 messages of 1,003 bytes two steps leave ten and the marker: a sum of rounded steps has more."""
+    raws = notes(40, 1_003)
+    policy, history = TieredCompactor(), read_history(raws)
+    text = "[Fork: 30 oldest messages removed to fit the window; the parent still has them]"
+    line = len(str(summary_message(text, ((0, 30),)).raw["content"]))
+    exact = (10 * 1_003 + line) // 4
+    for budget, left in ((exact, 10), (exact - 1, 5)):
+        trigger = Trigger("overflow", "fork", policy.token_rule.count(history), budget, context_window=20_000)
+        _, result = outcome(history, policy, trigger=trigger)
+        assert isinstance(result, Compaction)
+        assert len(result.messages) == left + 1
+        assert policy.token_rule.count(result.messages) <= budget
+
+
+def test_sb_12_the_prompt_counts_by_its_size():
+    raws = notes(10, 4_000)
+    assert forked(raws, 20_000, 7_000) is None
+    assert marker(forked(raws, 20_000, 7_001)).startswith("[Fork: 5 oldest")
+
+
+def test_sb_12_the_floor_of_four_goes_before_the_budget():
+    least = forked(notes(10, 4_000), 2_000, 10_000)
+    assert marker(least).startswith("[Fork: 6 oldest")
+    assert least is not None
+    assert len(least) == 5
+
+
+@pytest.mark.parametrize("pins", [range(6), range(0, 12, 2), [3, 20]])
+def test_sb_12_what_is_pinned_stays_and_is_not_counted_as_gone(pins: Iterable[int]):
+    raws, pinned = notes(40, 4_000), frozenset(pins)
+    policy = TieredCompactor()
+    history = read_history(raws)
+    trigger = policy.fork_trigger(policy.token_rule.count(history), 0, 20_000)
+    assert trigger is not None
+    _, result = outcome(history, policy, trigger=replace(trigger, pins=pinned))
+    assert isinstance(result, Compaction)
+    left = [message.raw for message in result.messages]
+    assert policy.token_rule.count(result.messages) <= 17_000
+    assert all(raws[pin] in left for pin in pinned)
+    assert f"[Fork: {41 - len(left)} oldest messages removed" in str(left)
+
+
+def test_sb_12_a_newest_message_that_is_too_large_stays():
+    raws = [*notes(8, 400), user("y" * 200_000)]
+    least = forked(raws, 20_000)
+    assert least[-1] is raws[-1]
+    assert len(least) == 5
+
+
+@pytest.mark.parametrize("window", [6_000, 12_000, 20_000])
+def test_sb_13_a_fork_never_begins_with_a_result(window: int):
+    raws = [*notes(1, 40), *(raw for n in range(20) for raw in exchange(f"c{n}", "x" * 4_000)), *notes(1, 40)]
+    left = forked(raws, window)
+    assert left is not None
+    assert len(left) < len(raws)
+    assert left[1].get("role") != "tool"
+    assert broken_tool_groups(left) == 0
+
+
+def test_system_messages_stay_before_the_marker():
+    left = forked([system("Be brief."), *notes(40, 4_000)], 20_000)
+    assert left[0] == system("Be brief.")
+    assert marker(left, 1).startswith("[Fork: ")
+
+
+@pytest.mark.parametrize(("tokens", "is_due"), [(15_000, False), (15_001, True)])
+def test_sb_73_the_documented_form_compacts_above_0_6_and_not_at_it(tokens: int, is_due: bool):
+    policy = TieredCompactor(TieredConfig.documented())
+    assert (policy.fork_trigger(tokens, 0, 25_000) is not None) == is_due

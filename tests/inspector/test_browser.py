@@ -25,7 +25,7 @@ from selenium.webdriver.support.ui import WebDriverWait
 
 from conversations import small
 from inspecting import make_store, started
-from siltstone import MemoryStore, Session
+from siltstone import Session
 from siltstone.testing import ScriptedModel
 
 BROWSER = shutil.which("chromium") or shutil.which("google-chrome")
@@ -288,33 +288,6 @@ def test_what_another_process_writes_shows_by_itself_and_after_the_inspector_was
         driver.execute_cdp_cmd("Network.disable", {})
         writer.stdin.close()
         writer.wait(PATIENCE)
-
-
-def test_undo_and_forget_want_a_preview_and_the_name(driver: webdriver.Chrome, tmp_path: Path) -> None:
-    place = make_store(tmp_path)
-    with opened(driver, place, "--write") as base:
-        driver.get(f"{base}/session?session=work")
-        driver.find_element(By.LINK_TEXT, "Undo the last one").click()
-        comes(driver, "#confirm-title")
-        button = one(driver, "form button.main")
-        assert not button.is_enabled()
-        one(driver, "input[name=name]").send_keys("wor")
-        assert not button.is_enabled()
-        one(driver, "input[name=name]").send_keys("k")
-        assert button.is_enabled()
-        button.click()
-        until(driver, lambda: "was taken back" in one(driver, "main").text)
-        driver.get(f"{base}/log?session=work&start=0")
-        one(driver, '#m1 a[href*="forget"]').click()
-        comes(driver, "#confirm-title")
-        assert "for ever" in one(driver, "#confirm-title").text
-        one(driver, "input[name=name]").send_keys("work", Keys.ENTER)
-        until(driver, lambda: "forgotten" in one(driver, "main").text and one(driver, "#done-title"))
-        driver.get(f"{base}/log?session=work&start=0")
-        assert "forgotten" in one(driver, "#m1").text
-        assert errors(driver) == []
-    with MemoryStore.open(place) as store:
-        assert store.check() == []
 
 
 def test_an_exported_file_works_without_network(

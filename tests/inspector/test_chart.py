@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import html
 import re
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 from hypothesis import given, strategies as st
-from starlette.testclient import TestClient
 
-from conversations import exchange, small, turns, user
-from inspecting import figure, figures, inspected, make_store, shown, told
+from conversations import turns
+from inspecting import figure, inspected, shown, told
 from siltstone import CompactionConfig, Session, ThresholdCompactor
 from siltstone.engine import Compacted
 from siltstone.figures import Mark, TurnTokens, why
@@ -106,55 +103,3 @@ def test_the_page_has_the_threshold_and_the_numbers_of_the_commands(tmp_path: Pa
         assert page.count(said) >= len(numbered)
         assert said in shown(client, f"/compaction?session=s&id={numbered[0]}")
         assert told("compactions", tmp_path, "-s", "s", "--diff", numbered[0])["threshold"] == 700
-
-
-def agrees(place: Path, client: TestClient, session: str, number: int) -> dict[str, Any]:
-    """The figures of a compaction: its bars have those of the command, and add up to its context."""
-    known: dict[str, Any] = told("compactions", place, "-s", session, "--diff", number)
-    page = shown(client, f"/compaction?session={session}&id={number}")
-    for when in ("before", "after"):
-        for kind, share in known[when].items():
-            assert figure(page, f"{when}_{kind}") == share["count"] > 0
-            assert figure(page, f"{when}_{kind}_tokens") == share["tokens"]
-        assert sum(share["tokens"] for share in known[when].values()) == known[f"tokens_{when}"]
-        kinds = set(re.findall(rf'data-figure="{when}_(\w+)"', page))
-        assert {kind.removesuffix("_tokens") for kind in kinds} == set(known[when])
-    return known
-
-
-def test_the_bars_show_the_summary_that_the_new_one_replaced(tmp_path: Path) -> None:
-    place = make_store(tmp_path)
-    with inspected(place) as (client, _):
-        first, second = (agrees(place, client, "work", number) for number in (1, 2))
-        assert "replaced" not in first["before"]
-        assert second["before"]["replaced"] == first["after"]["new"]
-        assert {"new", "kept"} == set(second["after"])
-        page = html.unescape(shown(client, "/compaction?session=work&id=2"))
-        assert page.count('<rect class="fate-replaced" x="0.000%"') == 1
-        (old,) = re.findall(r'<div class="old">.*?</div>', page, re.DOTALL)
-        said = told("compactions", place, "-s", "work")["compactions"][0]["summary"]
-        assert said.splitlines()[0] in old, "its text can be read beside the new one"
-        (block,) = re.findall(
-            r'<div class="block item fate-replaced".*?(?=<div class="block )', page, re.DOTALL
-        )
-        assert "a new summary stands for its messages" in block
-        assert "a rule of the system" not in block, "that is why the message before it stayed"
-
-
-def test_what_stood_shorter_in_the_context_counts_as_it_stood_there(tmp_path: Path) -> None:
-    with Session.open(tmp_path, "s", policy=small(), model=ScriptedModel()) as session:
-        session.append(user("look through all of it"))
-        call, result = exchange(0, "line of the output\n" * 400)
-        session.append(call)
-        session.offload(result, 64)
-        shorter = session.compactions()[-1]
-        session.append(*(message for turn in turns(8) for message in turn))
-        assert isinstance(session.compact(), Compacted)
-        last = session.compactions()[-1]
-    with inspected(tmp_path) as (client, _):
-        known = agrees(tmp_path, client, "s", last.id)
-        assert known["before"]["summarised"]["tokens"] < known["tokens_before"]
-        known = agrees(tmp_path, client, "s", shorter.id)
-        assert known["after"]["shortened"]["count"] == 1
-        assert known["after"]["shortened"]["tokens"] < known["before"]["shortened"]["tokens"]
-        assert figures(shown(client, f"/compaction?session=s&id={shorter.id}"), "after_new") == []

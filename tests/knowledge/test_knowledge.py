@@ -108,12 +108,7 @@ SAID = json.loads((Path(__file__).parent.parent / "data" / "statements.json").re
 
 @pytest.mark.parametrize(
     ("half", "both", "update", "repeat"),
-    [
-        ("seen", 1, 1, 1),
-        ("unseen", 0.97, 1, 1),
-        ("later, seen", 1, 0.95, 0.9),
-        ("later, unseen", 1, 0.8, 1),
-    ],
+    [("seen", 1, 1, 1), ("unseen", 0.97, 1, 1), ("later, seen", 1, 0.95, 0.9), ("later, unseen", 1, 0.8, 1)],
 )
 def test_of_two_true_statements_none_is_lost_and_most_changes_are_seen(
     half: str, both: float, update: float, repeat: float

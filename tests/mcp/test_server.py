@@ -139,26 +139,6 @@ async def test_what_a_tool_cannot_do_is_an_error_that_says_why_and_the_server_go
         assert await client.call("memory_get", handle=0, lines=1)
 
 
-@OVER
-async def test_half_a_character_in_a_message_does_not_end_the_server(tmp_path: Path, transport: str) -> None:
-    """As where a host has cut a text in the middle of an emoji: the log keeps it, and the wire cannot."""
-    with Session.open(tmp_path, "s", policy=small(), model=ScriptedModel()) as session:
-        session.append({"role": "user", "content": "The walrus \ud83d sings."})
-        session.append(*(message for turn in turns(12) for message in turn))
-        compacted = session.compact()
-        assert isinstance(compacted, Compacted)
-        session.append({"role": "assistant", "content": "\udfff"})
-        (record,) = session.compactions()
-    async with reached(transport, "--store", str(tmp_path)) as client:
-        assert "\n1: The walrus \ufffd sings." in await client.call("memory_get", handle="m0")
-        shown = await client.call("summary_expand", summary_id=record.id)
-        assert "[m0 user] The walrus \ufffd sings." in shown
-        held = json.loads(await client.read("memory://messages/m0"))
-        assert held["message"]["content"] == "The walrus \ud83d sings."
-        await client.session.get_prompt("handoff")
-        assert "of 50 messages" in await client.call("context_status")
-
-
 async def test_another_session_of_the_store_is_out_of_reach(path: Path) -> None:
     with MemoryStore.open(path) as store:
         (entry,) = store.index("other", [Entry("The secret of the other tenant is plum.")]).entry_ids

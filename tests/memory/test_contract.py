@@ -11,11 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings, strategies as st
+from hypothesis import HealthCheck, example, given, settings, strategies as st
 
 from siltstone import errors
 from siltstone.errors import InvalidEntryError, StoreCorruptError, StoreError
 from siltstone.memory import Entry, Store
+from siltstone.memory.convert import datetime_from, milliseconds
 from siltstone.session.aio import in_thread
 from siltstone.stores import MemoryStore, SimpleMemoryStore
 from storing import STRANGE_IDS, contents, database, elsewhere, entries, message, sql
@@ -351,3 +352,21 @@ async def test_mk_69_a_call_that_was_cancelled_cannot_overwrite_a_newer_index(tm
             found = {entry.entry_id for entry in store.entries("a", limit=999).entries}
             assert {hit.entry_id for hit in store.search("a", "old new", limit=999)} == found
             assert store.check() == []
+
+
+# -- values that cross the wall are the same on either side -----------------------------------
+
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+FIRST, LAST = milliseconds(datetime.min), milliseconds(datetime.max)
+
+
+@given(st.integers(FIRST, LAST) | st.integers(0, 2**45) | st.integers(2**33 * 1000 - 9, 2**33 * 1000 + 9))
+@example(2**33 * 1000 - 1)
+@example(2**33 * 1000)
+@example(-1)
+def test_a_moment_is_exact_to_the_millisecond(stamp: int) -> None:
+    moment = datetime_from(stamp)
+    assert moment == EPOCH + timedelta(milliseconds=1) * stamp
+    assert moment.tzinfo is UTC
+    assert milliseconds(moment) == stamp

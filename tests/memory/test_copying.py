@@ -13,7 +13,7 @@ from hypothesis import given, strategies as st
 
 from branching import copied
 from conversations import assistant, conversation, exchange, small, user
-from siltstone import ConfigError, Entry, MemoryStore, Session, SimpleMemoryStore, StoreError
+from siltstone import ConfigError, Entry, MemoryStore, Session, SimpleMemoryStore
 from siltstone.engine import Compacted
 from siltstone.knowledge import KnowledgeConfig
 from siltstone.stores.transfer import copy_store
@@ -268,12 +268,6 @@ def test_another_session_of_the_same_name_is_refused_and_stays(source: MemorySto
     deleted.delete_session("host")
     with pytest.raises(ConfigError, match="was deleted there"):
         copy_store(source, deleted)
-
-
-def test_a_target_that_is_only_to_be_read_is_refused(source: MemoryStore, tmp_path: Path) -> None:
-    MemoryStore.open(tmp_path / "to").close()
-    with MemoryStore.open(tmp_path / "to", read_only=True) as target, pytest.raises(StoreError):
-        copy_store(source, target)
 
 
 def test_progress_ends_where_everything_is_done(source: MemoryStore) -> None:

@@ -119,24 +119,6 @@ def test_a_clock_that_was_wrong_takes_nothing_for_good(store: Store, clock: Cloc
     assert len(store.entries("a", expired=True).entries) == 2
 
 
-def test_who_hands_an_entry_over_last_says_how_long_it_is_found(store: Store, clock: Clock) -> None:
-    (first,) = store.index("a", [lasting("silt", 5, 0, 1)]).entry_ids
-    assert store.index("a", [lasting("silt", 5, 0, 1)]).entry_ids == (first,)
-    (longer,) = store.index("a", [lasting("silt", 50, 0, 1)]).entry_ids
-    assert longer != first
-    clock.now = 1_010.0
-    assert contents(store.search("a", "silt")) == ["silt"]
-    (ever,) = store.index("a", [lasting("silt", None, 0, 1)]).entry_ids
-    clock.now = 9_999.0
-    assert [hit.entry_id for hit in store.search("a", "silt")] == [ever]
-    ids = store.index("a", [lasting("mud", None, 1, 2), lasting("mud", 1, 1, 2)]).entry_ids
-    assert ids[0] == ids[1]
-    assert "mud" not in contents(store.search("a", "mud")), "the last of a batch, too"
-    store.index("a", [lasting("mud", None, 1, 2)])
-    assert contents(store.search("a", "mud"))[0] == "mud", "what has expired is new"
-    assert store.check() == []
-
-
 @pytest.mark.parametrize("ttl", [timedelta(0), -SECOND, 5, timedelta.max, "a day"])
 def test_a_ttl_that_is_none_is_refused_and_nothing_is_stored(store: Store, ttl: Any) -> None:
     with pytest.raises(InvalidEntryError, match="ttl must be None, or a timedelta > 0"):

@@ -145,15 +145,6 @@ def test_another_language_reads_every_text_anew(tmp_path: Path) -> None:
         assert (store.language, found(store, "Haus")) == ("en", [])
 
 
-def test_a_store_that_is_open_for_reading_takes_a_language_for_itself(tmp_path: Path) -> None:
-    with MemoryStore.open(tmp_path) as store:
-        store.index("s", [Entry("Häuser", (0, 1))])
-    with MemoryStore.open(tmp_path, read_only=True, language="de") as reader:
-        assert found(reader, "Haus") == ["Häuser"]
-    with MemoryStore.open(tmp_path) as store:
-        assert store.language == "auto"
-
-
 @pytest.mark.parametrize("preset", [None, "meerkat"])
 def test_a_session_settles_the_language_of_its_store(tmp_path: Path, preset: str | None) -> None:
     options = {} if preset is None else {"preset": preset}
@@ -200,11 +191,3 @@ def test_a_language_leaves_with_its_last_entry(tmp_path: Path) -> None:
         for query in ("the old keys of what is in it", "o ve bu kapı key", "rivers"):
             scores = [(each.content, each.score) for each in store.search("s", query)]
             assert scores == [(each.content, each.score) for each in other.search("s", query)], query
-
-
-def test_a_cache_keeps_the_languages(tmp_path: Path) -> None:
-    texts = [f"{TURKISH} {number}" for number in range(600)] + [ENGLISH]
-    with indexed(tmp_path, texts) as store:
-        before = [(hit.entry_id, hit.score) for hit in store.search("s", "kapı key", limit=50)]
-    with MemoryStore.open(tmp_path) as store:
-        assert [(hit.entry_id, hit.score) for hit in store.search("s", "kapı key", limit=50)] == before

@@ -160,26 +160,6 @@ def test_another_process_sees_what_was_said_here_and_is_seen(tmp_path: Path) -> 
         assert contents(across(store, "b", "kettle")) == ["a second kettle"]
 
 
-def test_the_same_is_found_by_every_ranker_that_looks_at_all(tmp_path: Path) -> None:
-    with MemoryStore.open(tmp_path) as store:
-        speak(store, "a", "silt settles in the delta", "the kettle")
-        speak(store, "b", "x")
-        for ranker in ("lexical", "cosine", "hybrid"):
-            (hit, *_) = across(store, "b", "where does silt settle in the delta", ranker=ranker, explain=True)
-            assert (hit.content, hit.session_id) == ("silt settles in the delta", "a")
-            assert hit.explain is not None
-            assert hit.explain["score"] == hit.score
-
-
-def test_a_check_compares_the_index_of_a_namespace_with_the_file(tmp_path: Path) -> None:
-    with MemoryStore.open(tmp_path) as store:
-        speak(store, "a", "silt")
-        store.index("a", [Entry("a kettle", (5, 6))])
-        speak(store, "b", "x")
-        assert contents(across(store, "b", "kettle")) == ["a kettle"]
-        assert store.check() == []
-
-
 WORDS = ["silt", "river", "delta", "kettle", "slow", "the"]
 TEXTS = st.lists(st.sampled_from(WORDS), min_size=1, max_size=4).map(" ".join)
 SESSIONS = ["a", "b", "c"]

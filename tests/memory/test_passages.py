@@ -72,11 +72,6 @@ def test_marks_can_be_written_for_a_page_with_the_text_escaped(tmp_path: Path) -
     assert shown == "a &lt;b&gt;<mark>kettle</mark>&lt;/b&gt; &amp; more"
 
 
-@pytest.mark.parametrize("ranker", ["lexical", "cosine", "hybrid"])
-def test_every_ranker_marks(tmp_path: Path, ranker: str) -> None:
-    assert hit_of(tmp_path, "a kettle", "kettle", ranker=ranker).snippet == "a **kettle**"
-
-
 def test_an_answer_beside_a_match_has_no_marks(tmp_path: Path) -> None:
     with MemoryStore.open(tmp_path) as store:
         store.index("s", [Entry("Where is the kettle?", (0, 1)), Entry("In the shed.", (1, 2))])

@@ -180,13 +180,6 @@ def test_media_keep_their_data_in_every_dialect() -> None:
     assert convert(claude.messages, "openai.chat").messages == chat
 
 
-def test_parallel_items_become_one_message_with_its_results_behind_it() -> None:
-    items = [ask(), say("I look."), fc("a"), fc("b"), out("b"), out("a")]
-    converted = convert(items, "openai.chat")
-    assert converted.messages == [ask(), say("I look."), call("a", "b"), result("b"), result("a")]
-    assert converted.losses == ()
-
-
 def test_an_id_that_is_used_again_becomes_one_of_its_own() -> None:
     chat = [ask(), call("a"), result("a", "one"), call("a"), result("a", "two"), ask()]
     converted = convert(chat, "anthropic")

@@ -1,20 +1,25 @@
-"""Where turns begin and end, and when the newest is in flight."""
+"""Where turns begin and end, which messages stay together, and their sequence numbers."""
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, strategies as st
 
-from shapes import ask, call, result, results, say, thought, use
+from shapes import ask, blocks, call, result, results, say, thought, use
 from siltstone.messages import (
+    Group,
     History,
     Message,
     SummaryMessage,
     Turn,
     as_history,
+    broken_tool_groups,
+    groups,
     in_flight,
     opens_turn,
     read_history,
@@ -138,3 +143,200 @@ def test_a_call_in_the_last_message_keeps_the_turn_in_flight() -> None:
     assert in_flight(numbered(ask(), call("a")))
     assert in_flight(numbered(ask(), thought(), use("a")))
     assert in_flight(numbered(ask(), call("a", "b"), result("a")))
+
+
+# -- messages that must stay together ---------------------------------------------------------
+
+
+@given(raws=histories())
+def test_every_message_is_in_exactly_one_group(raws: list[dict[str, Any]]) -> None:
+    counts = Counter(position for group in groups(read_history(raws)) for position in group.positions)
+    assert counts == Counter(range(len(raws)))
+
+
+@given(raws=histories())
+def test_groups_come_in_order_of_their_first_message(raws: list[dict[str, Any]]) -> None:
+    found = groups(read_history(raws))
+    assert [group.positions[0] for group in found] == sorted(group.positions[0] for group in found)
+    assert all(list(group.positions) == sorted(group.positions) for group in found)
+
+
+@given(raws=histories(), data=st.data())
+def test_leaving_out_whole_groups_breaks_nothing(raws: list[dict[str, Any]], data: st.DataObject) -> None:
+    found = groups(read_history(raws))
+    gone = data.draw(st.sets(st.sampled_from([g for g in found if not g.pending] or [Group(())])))
+    lost = {position for group in gone for position in group.positions}
+    assert broken_tool_groups(raws) == 0
+    assert broken_tool_groups([raw for at, raw in enumerate(raws) if at not in lost]) == 0
+
+
+@given(raws=histories(min_turns=1))
+def test_tearing_a_result_from_its_call_is_seen(raws: list[dict[str, Any]]) -> None:
+    """The check can fail: any history with a call and its result, once the calling message is gone."""
+    for group in groups(read_history(raws)):
+        history = read_history(raws)
+        called = [at for at in group.positions if any(p.kind == "tool_call" for p in history[at].parts)]
+        if called and len(group.positions) > 1 and not group.pending:
+            torn = [raw for at, raw in enumerate(raws) if at in group.positions and at not in called]
+            if any(part.kind == "tool_result" for m in read_history(torn) for part in m.parts):
+                assert broken_tool_groups(torn) >= 1
+
+
+@given(raws=histories(min_turns=1, ending="pending"))
+def test_only_the_group_at_the_end_is_pending(raws: list[dict[str, Any]]) -> None:
+    found = groups(read_history(raws))
+    pending = [group for group in found if group.pending]
+    assert len(pending) == 1
+    assert pending[0].positions[-1] == len(raws) - 1
+
+
+@given(raws=histories(ending="answered"))
+def test_nothing_is_pending_once_all_is_answered(raws: list[dict[str, Any]]) -> None:
+    assert not any(group.pending for group in groups(read_history(raws)))
+
+
+HM = {"role": "assistant", "content": "", "reasoning_content": "hm"}
+LEGACY = [
+    {"role": "assistant", "content": None, "function_call": {"name": "ls", "arguments": "{}"}},
+    {"role": "function", "name": "ls", "content": "a.txt"},
+]
+BARE = {"role": "assistant", "content": "", "tool_calls": [{"function": {"name": "ls", "arguments": {}}}] * 2}
+ANSWER = {"role": "tool", "tool_name": "ls", "content": "ok"}
+SEARCH = {"type": "server_tool_use", "id": "s1", "name": "web_search", "input": {"query": "x"}}
+FOUND = {"type": "web_search_tool_result", "tool_use_id": "s1", "content": []}
+GROUPED: dict[str, tuple[list[Any], list[tuple[int, ...]]]] = {
+    "parallel calls and their results": (
+        [ask(), call("a", "b"), result("b"), result("a"), say()],
+        [(0,), (1, 2, 3), (4,)],
+    ),
+    "results of parallel calls in two messages": (
+        [ask(), use("a", "b"), results("a"), results("b"), say()],
+        [(0,), (1, 2, 3), (4,)],
+    ),
+    "a delayed result": (
+        [ask(), call("a"), say("meanwhile"), ask("still?"), result("a")],
+        [(0,), (1, 4), (2,), (3,)],
+    ),
+    "an id that is used again": (
+        [ask(), call("a"), result("a"), call("a"), result("a"), say()],
+        [(0,), (1, 2), (3, 4), (5,)],
+    ),
+    "one message with results of several calls": (
+        [ask(), use("a"), use("b"), results("a", "b"), say()],
+        [(0,), (1, 2, 3), (4,)],
+    ),
+    "text beside a result": ([ask(), use("a"), results("a", text="and hurry"), say()], [(0,), (1, 2), (3,)]),
+    "reasoning before a call": ([ask(), thought(), use("a"), results("a")], [(0,), (1, 2, 3)]),
+    "reasoning before words and a call": (
+        [ask(), thought(), say("I look"), use("a"), results("a")],
+        [(0,), (1, 2, 3, 4)],
+    ),
+    "reasoning alone": ([ask(), thought(), ask()], [(0,), (1,), (2,)]),
+    "answers without reasoning": (
+        [ask(), say("one"), say("two"), call("a"), result("a")],
+        [(0,), (1,), (2,), (3, 4)],
+    ),
+    "reasoning of servers of OpenAI's API": ([ask(), HM, call("a"), result("a")], [(0,), (1, 2, 3)]),
+    "legacy functions by their names": ([ask(), *LEGACY, *LEGACY], [(0,), (1, 2), (3, 4)]),
+    "parallel calls without ids in their order": ([ask(), BARE, ANSWER, ANSWER], [(0,), (1, 2, 3)]),
+    "a tool of the provider": ([ask(), blocks("assistant", SEARCH, FOUND)], [(0,), (1,)]),
+    "nothing": ([], []),
+}
+
+
+@pytest.mark.parametrize("what", GROUPED)
+def test_what_belongs_together_is_one_group_and_nothing_is_broken_or_pending(what: str) -> None:
+    raws, expected = GROUPED[what]
+    assert groups(read_history(raws)) == [Group(positions) for positions in expected]
+    assert broken_tool_groups(raws) == 0
+
+
+def test_broken_counts_results_without_a_call_before_them() -> None:
+    assert broken_tool_groups([ask(), result("a"), say()]) == 1
+    assert broken_tool_groups([ask(), result("a"), call("a"), say()]) == 2
+    assert broken_tool_groups([ask(), results("a", "b"), say()]) == 1
+
+
+def test_broken_counts_calls_that_can_get_no_result_any_more() -> None:
+    assert broken_tool_groups([ask(), call("a"), ask("stop"), say()]) == 1
+    assert broken_tool_groups([ask(), call("a", "b"), result("a"), say()]) == 1
+    assert broken_tool_groups([ask(), call("a"), ask("again"), call("a"), result("a")]) == 1
+
+
+def test_a_call_at_the_very_end_is_pending_and_not_broken() -> None:
+    assert broken_tool_groups([ask(), call("a", "b")]) == 0
+    assert broken_tool_groups([ask(), call("a", "b"), result("b")]) == 0
+    assert broken_tool_groups([ask(), use("a"), use("b"), results("b")]) == 0
+
+
+# -- which sequence numbers a list of messages gets, also after compactions -------------------
+
+
+SYSTEM = {"role": "system", "content": "rules"}
+
+
+def summary(*covers: tuple[int, int]) -> SummaryMessage:
+    return SummaryMessage("[Context compacted] …", covers)
+
+
+def numbers(*raws: Any, first_seq: int = 0) -> list[int]:
+    return [message.seq for message in read_history(raws, first_seq=first_seq)]
+
+
+def test_pins_take_the_holes_between_covered_ranges() -> None:
+    assert numbers(SYSTEM, summary((1, 3), (4, 7)), ask("pin"), ask()) == [0, 1, 3, 7]
+    assert numbers(summary((0, 2), (4, 5)), ask(), ask(), ask()) == [0, 2, 3, 5]
+
+
+def test_ranges_move_up_where_messages_were_put_before_a_summary() -> None:
+    history = read_history([SYSTEM, SYSTEM, SYSTEM, summary((1, 3), (4, 7)), ask("pin"), ask()])
+    assert [message.seq for message in history] == [0, 1, 2, 3, 5, 9]
+    assert history[3].covers == ((3, 5), (6, 9))
+
+
+def test_a_summary_twice_in_a_list_still_counts_up() -> None:
+    assert numbers(summary((0, 3)), summary((0, 3)), ask()) == [0, 3, 6]
+    assert numbers(summary((0, 2), (5, 6)), summary((3, 6)), ask()) == [0, 6, 9]
+
+
+def test_a_summary_that_covers_nothing_takes_a_number_of_its_own() -> None:
+    assert numbers(summary(), ask()) == [0, 1]
+
+
+@st.composite
+def rewritten(draw: Any) -> tuple[list[Any], list[int]]:
+    """A view as a compaction leaves it, with the numbers that its messages had before."""
+    size = draw(st.integers(1, 30))
+    gone = sorted(draw(st.sets(st.integers(0, size - 1), min_size=1)))
+    covers: list[tuple[int, int]] = []
+    for seq in gone:
+        if covers and covers[-1][1] == seq:
+            covers[-1] = (covers[-1][0], seq + 1)
+        else:
+            covers.append((seq, seq + 1))
+    view: list[Any] = [ask(str(seq)) for seq in range(gone[0])]
+    view.append(summary(*covers))
+    view += [ask(str(seq)) for seq in range(gone[0], size) if seq not in gone]
+    return view, [*range(gone[0] + 1), *(seq for seq in range(gone[0], size) if seq not in gone)]
+
+
+@given(case=rewritten())
+def test_a_compacted_history_keeps_its_numbers_when_it_is_read_again(case: Any) -> None:
+    view, expected = case
+    assert numbers(*view) == expected
+
+
+@given(
+    items=st.lists(
+        st.one_of(st.none(), st.lists(st.integers(0, 40), min_size=2, max_size=4, unique=True).map(sorted)),
+        max_size=8,
+    )
+)
+def test_numbers_increase_and_nothing_is_covered_twice_whatever_is_in_the_list(items: Any) -> None:
+    raws = [ask() if item is None else summary(*zip(item[::2], item[1::2], strict=False)) for item in items]
+    history = read_history(raws)
+    seqs = [message.seq for message in history]
+    assert all(before < after for before, after in pairwise(seqs))
+    covered = [seq for message in history for start, end in message.covers for seq in range(start, end)]
+    originals = [message.seq for message in history if not message.covers]
+    assert len(set(covered + originals)) == len(covered + originals)

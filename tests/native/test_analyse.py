@@ -1,8 +1,10 @@
-"""Terms of the core, by ``lexical-6``: worked examples, and against the slow twin."""
+"""Words and terms of the core, by ``lexical-6``: worked examples, and against the slow twin."""
 
 from __future__ import annotations
 
 import json
+import math
+import unicodedata
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,10 +13,11 @@ import pytest
 from hypothesis import given, strategies as st
 
 from conftest import PROFILE
-from reference import analyse as twin
+from reference import analyse as twin, lexical, tokenize as word_twin
 from siltstone import _native
 from siltstone.evaluation import RECORDED, load_dataset
 from strategies_text import assigned, texts_of_words
+from vector_cases import cases
 
 
 @pytest.mark.parametrize(
@@ -169,3 +172,118 @@ def _strings(value: Any) -> Iterator[str]:
     elif isinstance(value, list):
         for each in value:
             yield from _strings(each)
+
+
+# -- words of the core ------------------------------------------------------------------------
+
+
+CJK_NAMES = ("CJK UNIFIED", "CJK COMPATIBILITY IDEOGRAPH", "HANGUL", "HIRAGANA", "HENTAIGANA", "KATAKANA")
+
+
+@pytest.mark.parametrize("case", cases("words"), ids=lambda case: case["name"])
+def test_words_are_those_of_the_vectors(case):
+    assert _native.words(case["text"]) == case["words"]
+    assert word_twin.words(case["text"]) == case["words"]
+
+
+def test_the_twins_classify_every_assigned_code_point_alike():
+    # Alone it shows whether it begins a word, between a and 漢 whether it continues one, or is CJK.
+    texts = [f"{c}a{c}漢" for c in assigned()]
+    for start in range(0, len(texts), 1000):
+        text = "\n".join(texts[start : start + 1000])
+        assert _native.words(text) == word_twin.words(text)
+
+
+def test_cjk_is_what_unicode_calls_so():
+    """The table of ranges was written by hand; names of code points are another witness."""
+    for c in assigned():
+        name = unicodedata.name(c, "")
+        if name.startswith(CJK_NAMES) and c.isalpha():
+            assert _native.words(f"a{c}漢") == ["a", f"{c}漢"], name
+        if "BOPOMOFO" in name or name.startswith(("CIRCLED", "PARENTHESIZED", "SQUARE", "YI ", "TANGUT")):
+            assert f"{c}漢" not in _native.words(f"a{c}漢"), name
+
+
+@given(texts_of_words())
+def test_words_are_those_of_the_twin(text):
+    assert _native.words(text) == word_twin.words(text)
+
+
+@given(texts_of_words())
+def test_whitespace_words_are_those_of_the_twin(text):
+    assert _native.whitespace_words(text) == word_twin.whitespace_words(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("a\ud800b", ["a", "b"]),  # a lone one is U+FFFD, which separates
+        ("a\udc00\ud800", ["a"]),  # the wrong way round
+        ("\ud842\udfb7野家", ["𠮷野", "野家"]),  # a pair is the code point it stands for
+    ],
+)
+def test_surrogates_are_paired_or_replaced(text, expected):
+    assert _native.words(text) == expected
+    assert word_twin.words(text) == expected
+
+
+# -- is the slow twin right? its neighbours and days, worked by hand; the c -------------------
+
+
+def test_neighbours_are_lifted_by_their_shares():
+    texts = ["silt", "mud", "clay", "sand", "loam", "marl"]
+    entries = [lexical.Entry(text, (n, n + 1)) for n, text in enumerate(texts)]
+    [found] = lexical.search(["silt"], entries)
+    assert [place for place, _ in found] == [0, 1, 2, 3, 4]
+    best = found[0][1]
+    assert [score / best for _, score in found] == pytest.approx([1, 0.41, 0.4, 0.3, 0.2])
+
+
+def test_a_neighbour_that_repeats_a_term_adds_less_than_one_that_brings_another():
+    def score(beside: str, far: str) -> float:
+        texts = {0: "silt clay", 1: beside, 10: far, 20: "mud", 30: "mud"}
+        entries = [lexical.Entry(text, (place, place + 1)) for place, text in texts.items()]
+        return dict(lexical.search(["silt delta"], entries)[0])[0]
+
+    assert score("silt clay", "delta clay") < score("delta clay", "silt clay")
+
+
+def test_a_day_is_one_text_among_days():
+    """Worked by hand: days of one and of two entries, each a word and the three of its date; "silt" on one.
+
+    idf(silt) among two days is ln(1 + 1.5 / 1.5); dl = 8, avgdl = (4 + 8) / 2 = 6. Entries have 4 terms
+    in the mean, so a day weighs 1.
+    """
+    moments = [0, 86_400_000, 86_400_000 + 5]
+    entries = [
+        lexical.Entry(text, (n * 10, n * 10 + 1), created_at=moment)
+        for n, (text, moment) in enumerate(zip(["mud", "silt", "clay"], moments, strict=True))
+    ]
+    facts = [lexical.Entry(each.content, created_at=each.created_at) for each in entries]
+    [[(place, score)]] = lexical.search(["silt"], entries)
+    [[(_, without)]] = lexical.search(["silt"], facts)
+    idf = math.log(1 + 2.5 / 1.5)
+    day = math.log(2) * 3 / (1 + 2 * (0.25 + 0.75 * 8 / 6))
+    assert place == 1
+    assert score - without == pytest.approx(day / (1.2 * 2.2 * idf))
+
+
+@pytest.mark.parametrize(("words", "weight"), [(21, 1.0), (46, 0.25), (96, 0.0625)])
+def test_a_day_weighs_less_where_entries_are_long(words: int, weight: float):
+    """Entries of so many words and the four of "silt" and the date; 25 of them weigh in full."""
+    text = "silt " + "mud " * words
+    entries = [
+        lexical.Entry(text if n else "mud " * (words + 1), (n * 10, n * 10 + 1), created_at=n * 86_400_000)
+        for n in (0, 1)
+    ]
+    facts = [lexical.Entry(each.content, created_at=each.created_at) for each in entries]
+    [[(_, score)]] = lexical.search(["silt"], entries)
+    [[(_, without)]] = lexical.search(["silt"], facts)
+    # Of two days and of two passages, all as long as the mean, one has "silt": its part is the idf.
+    assert score - without == pytest.approx(weight / (1.2 * 2.2))
+
+
+def test_a_gap_of_three_messages_parts_neighbours():
+    for start, expected in [(3, [0, 1]), (4, [0])]:
+        entries = [lexical.Entry("silt", (0, 1)), lexical.Entry("mud", (start, start + 1))]
+        assert [place for place, _ in lexical.search(["silt"], entries)[0]] == expected

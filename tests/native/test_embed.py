@@ -1,4 +1,4 @@
-"""Hashes, buckets and embeddings of the core: against xxhash, the vectors, and the slow twin."""
+"""Hashes, embeddings and the documented BM25 of the core: against xxhash, vectors and slow twins."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ import pytest
 import xxhash
 from hypothesis import given, strategies as st
 
-from reference import embed as twin
+from reference import documented as bm25_twin, embed as twin
 from siltstone import _native
+from siltstone.documented import DocumentedBm25
 from strategies_text import texts_of_words
 from vector_cases import cases
 
@@ -98,3 +99,25 @@ def test_other_threads_run_while_a_batch_is_embedded(embed):
         sys.setswitchinterval(interval)
         worker.join()
     assert done
+
+
+# -- the documented bm25 of the core against its slow twin ------------------------------------
+
+
+words = st.lists(st.sampled_from(["api", "port", "3000", "数", "数据", "\ud800"]), max_size=8)
+
+
+@given(st.lists(words, max_size=8), words)
+def test_scores_are_those_of_the_twin(texts: list[list[str]], query: list[str]) -> None:
+    assert DocumentedBm25(texts).scores(query) == pytest.approx(bm25_twin.scores(texts, query), rel=1e-15)
+
+
+@given(st.lists(words, max_size=8), words, st.integers(0, 5), st.integers(0, 9))
+def test_the_best_are_those_of_the_twin(
+    texts: list[list[str]], query: list[str], least: int, limit: int
+) -> None:
+    index = DocumentedBm25(texts)
+    assert len(index) == len(texts)
+    found, expected = index.best(query, least, limit), bm25_twin.best(texts, query, least, limit)
+    assert [place for place, _ in found] == [place for place, _ in expected]
+    assert [score for _, score in found] == pytest.approx([score for _, score in expected], rel=1e-15)

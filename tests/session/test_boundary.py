@@ -1,4 +1,4 @@
-"""A session at its boundaries: what it sends, when it compacts, what it keeps."""
+"""A session at its boundaries: what it plans and sends, when it compacts, what it keeps, and its pins."""
 
 from __future__ import annotations
 
@@ -7,19 +7,28 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given, strategies as st
 
 from conversations import assistant, conversation, play, small, user
 from siltstone import (
+    CompactionConfig,
+    ConfigError,
     ContextOverflowError,
     MemoryStore,
     Prepared,
     Session,
     SimpleMemoryStore,
+    ThresholdCompactor,
     WindowCompactor,
     WindowConfig,
+    estimate_tokens,
 )
-from siltstone.engine import Compacted, Skipped
+from siltstone.engine import Compacted, Plan, Skipped
+from siltstone.hooks import Guidance
+from siltstone.messages import read_message
+from siltstone.session.state import View
 from siltstone.testing import RecordingHook, ScriptedModel
+from siltstone.tokens import rule
 
 SYSTEM = {"role": "system", "content": "Be exact."}
 
@@ -164,3 +173,201 @@ def test_the_lists_of_an_answer_are_its_own_and_those_of_its_moment_whenever_the
         assert session.prepare().messages == [*said, user("three")]
         with pytest.raises(AttributeError, match="no 'message'"):
             early.message  # type: ignore[attr-defined]  # noqa: B018
+
+
+# -- a session's plan -------------------------------------------------------------------------
+
+
+def grown(session: Session, count: int) -> None:
+    session.prepare()  # boundary 0 never compacts
+    session.append(*conversation(count))
+
+
+def test_what_is_planned_is_what_prepare_then_does(tmp_path: Path) -> None:
+    model = ScriptedModel()
+    with Session.open(tmp_path, "s", policy=small(), model=model) as session:
+        grown(session, 20)
+        before = session.history()
+        planned = session.plan()
+        assert planned == session.plan(), "a plan changes nothing"
+        assert (model.requests, session.history()) == ([], before)
+        done = session.prepare().compaction
+    assert isinstance(done, Compacted)
+    assert (planned.compacts, planned.policy, planned.cause) == (True, "threshold", "history_tokens")
+    assert planned.requests == len(model.requests) == 1
+    assert (planned.covers, planned.retained, planned.discarded) == (
+        done.covers,
+        len(done.retained),
+        len(done.discarded),
+    )
+    assert planned.tokens_before == done.tokens_before
+    assert done.tokens_after <= planned.tokens_after < planned.tokens_before
+
+
+def test_with_nothing_due_it_says_so_and_looks_at_no_message(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Session.open(tmp_path, "s", policy=small()) as session:
+        session.prepare()
+        session.append(user("hello"), assistant("hi"))
+        tokens = session.prepare().tokens
+        monkeypatch.setattr(type(session._core.view), "messages", None)
+        planned = session.plan()
+        assert planned == Plan(False, "not_due", 2, 0, (), 0, tokens, tokens, "threshold")
+    with Session.open(tmp_path, "none") as session:
+        assert session.plan() == Plan(False, "no_policy", 0, 0, (), 0, 0, 0)
+
+
+def test_it_asks_no_hook_and_no_curator_and_counts_no_boundary(tmp_path: Path) -> None:
+    asked: list[object] = []
+
+    def before(planned: Plan) -> Guidance | None:
+        asked.append(planned)
+        return None
+
+    def curate(messages: list[Any]) -> str:
+        asked.append(messages)
+        return "Curated."
+
+    policy = small(curator=curate)
+    with Session.open(tmp_path, "s", policy=policy, on_before_compact=before) as session:
+        grown(session, 20)
+        boundary = session._core.clock.boundary
+        planned = session.plan()
+        assert (asked, planned.compacts, planned.requests) == ([], True, 0)
+        assert session._core.clock.boundary == boundary
+        session.prepare()
+        assert len(asked) == 2, "the hook and the curator, once each"
+
+
+def test_where_the_net_alone_is_due_its_plan_is_given(tmp_path: Path) -> None:
+    policy = ThresholdCompactor(CompactionConfig(auto_compact_threshold=600))
+    with Session.open(tmp_path, "s", policy=policy, context_window=1_000) as session:
+        session.append(*conversation(20))  # boundary 0
+        planned = session.plan()
+        assert (planned.compacts, planned.policy, planned.requests) == (True, "emergency", 0)
+        done = session.prepare().compaction
+        assert done.covers == planned.covers
+
+
+def test_a_wish_of_the_model_is_planned_and_still_granted(tmp_path: Path) -> None:
+    with Session.open(tmp_path, "s", policy=small(), model=ScriptedModel()) as session:
+        grown(session, 5)
+        assert session.plan().reason == "not_due"
+        session.compact_tool.call({})
+        assert session.plan().cause == "model"
+        assert isinstance(session.prepare().compaction, Compacted)
+
+
+# -- pins of a session, and what is sent beside its history -----------------------------------
+
+
+POLICY = ThresholdCompactor(CompactionConfig(auto_compact_threshold=600, max_summary_tokens=50))
+
+
+def test_a_pin_outlives_compactions_and_a_restart(tmp_path: Path) -> None:
+    messages = conversation()
+    with Session.open(tmp_path, "s", policy=POLICY, model=ScriptedModel()) as session:
+        session.append(*messages[:4])
+        session.pin(0)
+        session.pin(3)
+        session.pin(3)
+        play(session, messages[4:])
+        assert session.history()[0] is messages[0]
+        assert any(message is messages[3] for message in session.history())
+    with Session.open(tmp_path, "s", policy=POLICY, model=ScriptedModel()) as session:
+        assert session.history()[0] == messages[0]
+        session.unpin(0)
+        session.unpin(0)
+        session.append(*conversation(3))
+        assert isinstance(session.compact(), Compacted)
+        assert session.history()[0] != messages[0]
+        assert session.history()[1] == messages[3]
+
+
+@pytest.mark.parametrize("seq", [-1, 48, 10**9])
+def test_what_is_not_in_the_view_cannot_be_pinned(tmp_path: Path, seq: int) -> None:
+    with Session.open(tmp_path, "s", policy=POLICY, model=ScriptedModel()) as session:
+        session.append(*conversation())
+        with pytest.raises(ConfigError, match=f"got {seq}") as caught:
+            session.pin(seq)
+        assert caught.value.field == "seq"
+        assert isinstance(session.compact(), Compacted)
+        with pytest.raises(ConfigError, match="cannot be pinned"):
+            session.pin(0)
+
+
+# -- what is sent beside the history -------------------------------------------------------------
+
+
+def test_rule_10_a_policy_for_one_boundary_is_checked_too(tmp_path: Path) -> None:
+    with Session.open(tmp_path, "s", reserved_tokens=700) as session:
+        session.append(user("hello"))
+        with pytest.raises(ConfigError, match="reserved_tokens, got 700"):
+            session.prepare(policy=POLICY)
+
+
+def test_rule_16_what_came_since_the_provider_counted_is_added(tmp_path: Path) -> None:
+    policy = ThresholdCompactor(CompactionConfig(auto_compact_threshold=5_000))
+    with Session.open(tmp_path, "s", policy=policy, model=ScriptedModel(), reserved_tokens=100) as session:
+        session.append(user("a"))
+        session.prepare()
+        session.append(assistant("a long story " * 750), user("c"))
+        session.prepare()
+        session.append(assistant("d"), user("e"), usage=4_900)
+        assert session.prepare().compaction is None
+        session.append(user("word " * 120))
+        outcome = session.prepare().compaction
+        assert isinstance(outcome, Compacted)
+        assert outcome.events[0].cause == "forecast"  # type: ignore[union-attr]
+
+
+def test_rule_16_the_error_of_our_estimate_is_exposed(tmp_path: Path) -> None:
+    with Session.open(tmp_path, "s", reserved_tokens=50) as session:
+        assert session.estimate_error is None
+        session.append(user("word " * 200))
+        ours = estimate_tokens(session.history(), "blocks") + 50
+        session.append(assistant("ok"), usage={"input_tokens": 200})
+        assert session.estimate_error == pytest.approx(ours / 200 - 1)
+        session.append(user("more"))
+        assert session.estimate_error == pytest.approx(ours / 200 - 1)
+
+
+def test_mk_12_the_bytes_of_the_request_are_a_trigger_in_a_session(tmp_path: Path) -> None:
+    image = {"type": "image_url", "image_url": {"url": "data:image/png;base64," + "A" * 40_000}}
+    policy = ThresholdCompactor(CompactionConfig(max_request_bytes=100_000))
+    with Session.open(tmp_path, "s", policy=policy, model=ScriptedModel()) as session:
+        session.append(user("a"))
+        session.prepare()
+        session.append(assistant("b"), {"role": "user", "content": [image]}, assistant("c"), user("d"))
+        assert session.prepare().compaction is None
+        session.append(assistant("e"), {"role": "user", "content": [image]}, assistant("f"), user("g"))
+        outcome = session.prepare().compaction
+        assert isinstance(outcome, Compacted)
+        assert outcome.events[0].cause == "bytes"  # type: ignore[union-attr]
+
+
+# -- a view as it grows -----------------------------------------------------------------------
+
+
+ROLES = ("system", "developer", "user", "assistant")
+
+
+@given(
+    st.lists(st.lists(st.sampled_from(ROLES), max_size=4), max_size=6),
+    st.frozensets(st.integers(0, 20), max_size=3),
+)
+def test_a_view_that_grows_counts_as_one_that_is_counted_whole(grown: list[list[str]], pins: Any) -> None:
+    view, seq, fixed = View(rule("blocks")), 0, 0
+    for roles in grown:
+        items = []
+        for role in roles:
+            message = read_message({"role": role, "content": "text"}, seq)
+            fixed += role in ("system", "developer")
+            seq += 1
+            items.append(view.measured(message, 0))
+        before, view = view, view.extended(items)
+        assert before.fixed(()) <= view.fixed(()) == fixed
+        pinned = sum(item.message.seq in pins and item.message.role in ("user", "assistant") for item in view)
+        assert view.fixed(pins) == fixed + pinned
+        assert view.fixed(()) == fixed

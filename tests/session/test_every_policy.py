@@ -239,18 +239,6 @@ def test_the_second_call_of_a_prepare_is_made_where_the_first_one_fails(is_list:
         assert (len(down.read), len(up.read)) == ((1, 1) if is_list else (2, 0))
 
 
-def test_a_compaction_that_is_asked_for_reads_everything() -> None:
-    model = Counting()
-    with opened(ThresholdCompactor(), model) as session:
-        session.append(*talk(0, 300))
-        session.compact()
-        assert len(model.read) > 4
-        material = "".join(model.read)
-        left = {seq for start, end in session.compactions()[-1].covers for seq in range(start, end)}
-        assert len(left) > 200
-        assert all(f"Gate {turn} holds." in material for turn in range(300) if 2 * turn + 1 in left)
-
-
 def reported(session: Session, turns: int, overhead: int, factor: float = 1.0) -> list[int]:
     """The provider's counts of *turns* requests: *overhead* and *factor* times what we estimate."""
     counts = []

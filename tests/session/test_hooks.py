@@ -88,27 +88,6 @@ def test_messages_appended_meanwhile_stand_before_what_was_injected(tmp_path: Pa
         assert session.history() == view
 
 
-def test_undo_leaves_what_was_injected_where_it_was_appended(tmp_path: Path) -> None:
-    with opened(tmp_path, on_after_compact=inject) as session:
-        session.append(*conversation(10))
-        session.compact()
-        assert session.view_at(0) == conversation(10)
-        session.undo_compaction()
-        assert session.history() == [*conversation(10), NOTE]
-
-
-def test_pins_of_a_hook_are_for_one_compaction(tmp_path: Path) -> None:
-    guidance: list[Guidance | None] = [Guidance(pins=[2, 1]), None]
-    with opened(tmp_path, on_before_compact=lambda plan: guidance.pop(0)) as session:
-        session.append(*conversation(10))
-        first = session.compact()
-        assert isinstance(first, Compacted)
-        assert conversation(10)[2] in first.messages
-        session.append(*conversation(10))
-        second = session.compact()
-        assert session.log()[2] in second.discarded
-
-
 def test_a_veto_is_asked_again_at_the_next_boundary_and_never_over_the_window(tmp_path: Path) -> None:
     asked: list[str] = []
 

@@ -1,4 +1,4 @@
-"""Facts in a session: what is learned when, from what, and what becomes of it."""
+"""Facts in a session: what is learned when, from what, who sees it, and what becomes of it."""
 
 from __future__ import annotations
 
@@ -15,13 +15,17 @@ from typing import Any
 import pytest
 
 import siltstone
+from conftest import PROFILE
 from conversations import assistant, exchange, small, user
+from interrupting import interrupted_at, lines_of
+from siltstone import Completion, CompletionRequest, MemoryStore, RecallConfig, Session, SimpleMemoryStore
 from siltstone.engine import Compacted
 from siltstone.errors import InvalidArgumentsError, StoreIoError
 from siltstone.events import ExtractionFailed, FactsUpdated
 from siltstone.knowledge import KnowledgeConfig
 from siltstone.llm import UsageRecord
 from siltstone.testing import RecordingHook
+from storing import sql
 
 Raw = dict[str, Any]
 PATTERNS = KnowledgeConfig(knowledge_extraction=False)
@@ -510,3 +514,192 @@ def test_an_async_session_that_is_closed_waits_for_the_model_that_reads(tmp_path
     asynchronously(play, tmp_path, model)
     with opened(tmp_path) as session:
         assert contents(session) == [FACT["content"]]
+
+
+# -- facts are read and indexed once ----------------------------------------------------------
+
+
+def opened_without_model(path: Path | None, session_id: str = "s", **options: Any) -> Session:
+    return Session.open(path, session_id, **{"policy": small(), "knowledge": True, **options})
+
+
+def test_what_others_change_in_shared_facts_is_seen_at_the_next_look(tmp_path: Path) -> None:
+    shared: dict[str, Any] = {"namespace": "team"}
+    with MemoryStore.open(tmp_path) as store, MemoryStore.open(tmp_path) as other:
+        one = opened_without_model(None, "one", memory=store, **shared)
+        two = opened_without_model(None, "two", memory=other, **shared)
+        assert two.facts("API port") == []
+        fact = one.save("The API is on port 3000")
+        assert contents(two, query="API port") == [fact.content]
+        assert one.retract(fact.id)
+        assert two.facts("API port") == []
+        one.save("The API is on port 4000")
+        assert len(two.facts("API port")) == 1
+        other.delete_session("one")
+        assert two.facts("API port") == []
+
+
+def test_a_fact_that_was_replaced_or_taken_back_is_brought_back(tmp_path: Path) -> None:
+    with opened_without_model(tmp_path) as session:
+        for text in ("Remember that the office is on floor 3.", "Remember that the office is on floor 4."):
+            session.append({"role": "user", "content": text, "name": "ann"}, assistant("ok"))
+        for _ in range(20):
+            session.append(user("pebble " * 60), assistant("gravel " * 60))
+            session.prepare()
+        session.compact()
+        assert contents(session) == ["The office is on floor 4"]
+        old, new = session.fact_history(session.facts()[0].id)
+        assert old.superseded_because == "the same subject and relation, another value"
+        assert (old.speaker, old.source_ranges) == ("user ann", ((0, 1),))
+        assert session.restore(old.id)
+        assert sorted(contents(session)) == ["The office is on floor 3", "The office is on floor 4"]
+        assert session.retract(new.id)
+        assert session.restore(new.id)
+        assert not session.restore(new.id), "it holds"
+        assert not session.restore("unknown")
+        assert len(contents(session)) == 2
+
+
+def test_a_fork_has_the_facts_of_its_session_or_of_its_namespace_once(tmp_path: Path) -> None:
+    for scope in ("", "team"):
+        with opened_without_model(tmp_path, f"of {scope}", namespace=scope) as session:
+            session.append(user("hello"), assistant("hi"))
+            session.save("The API is on port 3000")
+            with session.fork(f"fork of {scope}") as fork:
+                assert contents(fork) == ["The API is on port 3000"]
+
+
+def test_a_fact_that_the_model_forgets_leaves_the_turn_that_recalled_it(tmp_path: Path) -> None:
+    every = RecallConfig(auto_recall_min_score=0.0)
+    with opened_without_model(tmp_path, allow_forget=True, recall=every) as session:
+        session.append(user("hello"), assistant("hi"))
+        fact = session.save("The API is on port 3000")
+        session.append(user("Which port has the API?"))
+        assert "3000" in json.dumps(session.prepare().messages)
+        assert json.loads(session.memory_forget.call({"ids": [fact.id]})) == {"forgotten": 1}
+        assert "3000" not in json.dumps(session.prepare().messages)
+
+
+def test_facts_are_found_while_they_hold_whatever_was_asked_before(tmp_path: Path) -> None:
+    with opened_without_model(tmp_path) as session:
+        now = session.save("The API is on port 3000").created_at / 1000
+        session.save("The API is down", valid_until=now + 3600)
+        both = ["The API is down", "The API is on port 3000"]
+        for seconds, found in ((60, both), (7200, both[1:]), (60, both), (-60, [])):
+            assert sorted(contents(session, query="API", as_of=now + seconds)) == found
+
+
+def test_facts_are_read_where_the_note_of_their_changes_is_damaged(tmp_path: Path) -> None:
+    with opened_without_model(tmp_path) as session:
+        session.save("The API is on port 3000")
+    sql(tmp_path, "UPDATE meta SET value = 'x' WHERE key = 'facts'")
+    with opened_without_model(tmp_path) as session:
+        assert len(session.facts("API port")) == 1
+        session.save("The API is on port 4000")
+        assert len(session.facts("API port")) == 2
+
+
+def test_facts_of_messages_do_not_take_the_places_of_what_was_saved(tmp_path: Path) -> None:
+    names = ("Falcon", "Heron", "Osprey", "Walrus", "Otter", "Zebra")
+    said = [f"Remember that {name} has the API port 3000." for name in names]
+    said += [f"What of step {number}?" for number in range(8)]
+    with opened_without_model(tmp_path, knowledge=KnowledgeConfig(knowledge_extraction=False)) as session:
+        for text in said:
+            session.append(user(f"{text} {'pad ' * 30}"), assistant("Done. " * 20))
+        assert isinstance(session.compact(), Compacted)
+        assert len(session.facts("api port")) == 6
+        other = "and Bob why its port and the lock of the laboratory differ " + "from the others " * 20
+        saved = session.save(f"Ask Ann for the key of the API, {other}")
+        assert session.facts("api port")[-1] == saved, "the others fit better, and stand in messages"
+        hits = json.loads(session.memory_search.call({"query": "api port", "limit": 3}))
+        assert hits[0]["content"] == saved.content
+
+
+# -- an interrupt at any line of what learns and saves ----------------------------------------
+
+
+WEBHOOKS = {"type": "decision", "content": "Webhooks are verified with signatures"}
+SAMPLES = 40  #: of the lines of a call, spread over all of it; every line in the slow profile
+
+
+def model(request: CompletionRequest) -> Completion:
+    return Completion(json.dumps([WEBHOOKS]) if request.purpose == "facts" else "What was said.")
+
+
+def session_of(store: SimpleMemoryStore) -> Session:
+    config = KnowledgeConfig(min_entries=1)
+    return Session.open(None, "s", memory=store, policy=small(), model=model, knowledge=config)
+
+
+def filled(session: Session) -> None:
+    session._begin_reader = lambda: None  # type: ignore[method-assign] # nothing beside what is interrupted
+    session.append(user("Remember that the API is running on port 3000. " + "pad " * 30), assistant("Yes."))
+    for number in range(8):
+        session.append(user(f"question {number} " + "pad " * 30), assistant("Done. " * 20))
+
+
+def compacting(session: Session) -> Callable[[], object]:
+    filled(session)
+    return session.compact
+
+
+def learning(session: Session) -> Callable[[], object]:
+    filled(session)
+    assert isinstance(session.compact(), Compacted)
+    return session.learn
+
+
+def saving(session: Session) -> Callable[[], object]:
+    return lambda: session.save("Use tabs", "preference")
+
+
+def denying(session: Session) -> Callable[[], object]:
+    return lambda: session.record_denial("shell", "rm", "use make clean", "tidy")
+
+
+def facts_of(session: Session) -> list[tuple[str, int]]:
+    return sorted((fact.content, fact.support) for fact in session.facts(history=True))
+
+
+def expected(begin: Callable[[Session], Callable[[], object]]) -> tuple[list[tuple[str, int]], int]:
+    with SimpleMemoryStore() as store, session_of(store) as session:
+        call = begin(session)
+        lines = lines_of(call)
+        session.compact()
+        session.learn()
+        return facts_of(session), lines
+
+
+@pytest.mark.parametrize("begin", [compacting, learning, saving])
+def test_an_interrupt_at_any_line_learns_all_of_it_once(begin: Callable[[Session], Any]) -> None:
+    facts, lines = expected(begin)
+    step = 1 if PROFILE == "slow" else max(1, lines // SAMPLES)
+    for line in range(1, lines, step):
+        with SimpleMemoryStore() as store:
+            with session_of(store) as session:
+                call = begin(session)
+                interrupted_at(line, call)
+                call()
+                session.compact()
+                session.learn()
+                assert facts_of(session) == facts, line
+            with session_of(store) as session:
+                session.learn()
+                assert facts_of(session) == facts, line
+
+
+def test_an_interrupted_denial_that_is_repeated_counts_once() -> None:
+    for _ in range(2):  # the first call of a process runs more lines than later ones
+        with SimpleMemoryStore() as store, session_of(store) as session:
+            lines = lines_of(denying(session))
+    step = 1 if PROFILE == "slow" else max(1, lines // SAMPLES)
+    for line in range(1, lines, step):
+        with SimpleMemoryStore() as store, session_of(store) as session:
+            call = denying(session)
+            assert interrupted_at(line, call), line
+            assert len(session._core.knowing.facts.corrections()) in (0, 1)
+            call()
+            assert len(session._core.knowing.facts.corrections()) == 1, line
+            assert len(session.rules) == 1
+            call()
+            assert len(session._core.knowing.facts.corrections()) == 2, "one that was answered is another"

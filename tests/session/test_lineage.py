@@ -1,21 +1,35 @@
-"""What happened to a history can be looked at and undone, over every store."""
+"""What happened to a history, and by which rule, can be looked at, undone and summarised anew."""
 
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given, strategies as st
 
-from conversations import Raw, assistant, conversation, exchange, user
-from siltstone import CompactionConfig, Emergency, MemoryStore, Session, SimpleMemoryStore, ThresholdCompactor
+from conversations import Raw, assistant, conversation, exchange, small, user
+from siltstone import (
+    CompactionConfig,
+    Emergency,
+    MemoryStore,
+    Session,
+    SimpleMemoryStore,
+    ThresholdCompactor,
+    WindowCompactor,
+)
 from siltstone.cli.show import heading
-from siltstone.engine import Compacted
+from siltstone.compaction.base import Compaction, Trigger
+from siltstone.compaction.prompts import UPDATE_NOTE
+from siltstone.engine import Compacted, Skipped
 from siltstone.errors import CompactionNotFoundError, ConfigError
 from siltstone.memory import Store
-from siltstone.messages import encode
+from siltstone.messages import encode, read_history
+from siltstone.session.rows import rules_of
 from siltstone.testing import ScriptedModel
 
 Opener = Callable[[], Session]
@@ -163,20 +177,6 @@ def test_a_summary_that_is_too_short_is_marked_wherever_its_record_is_shown() ->
             assert ("suspect" in repr(record)) is ("suspect" in heading(record)) is is_suspect
 
 
-def test_the_row_of_a_compaction_covers_what_left_the_view_and_nothing_that_stays(reopen: Opener) -> None:
-    session = reopen()
-    session.append(*conversation(8))
-    session.pin(3)
-    for _ in range(2):
-        compact(session, POLICIES[0])
-        row = session._core.rows.compactions()[-1].compaction
-        shown = {seq for each in row.view if isinstance(each, tuple) for seq in range(*each)}
-        covered = {seq for start, end in row.covers for seq in range(start, end)}
-        assert 3 in shown
-        assert (shown & covered, shown | covered) == (set(), set(range(row.next_seq)))
-        session.append(*conversation(6))
-
-
 def test_every_earlier_view_can_be_looked_at(reopen: Opener) -> None:
     session = reopen()
     said = conversation(8)
@@ -227,3 +227,195 @@ def test_a_compaction_of_another_session_cannot_be_expanded(tmp_path: Path) -> N
 
 def _session(store: Store, name: str) -> Session:
     return Session.open(None, name, policy=POLICIES[0], model=ScriptedModel(), memory=store)
+
+
+# -- summaries that are written anew, on request, from the messages that th -------------------
+
+
+FACT = re.compile(r"The (\w+) is (\w+)\.")
+
+
+class Forgetful:
+    """Writes down the facts that it reads, the newest word on each; an earlier summary's host it mishears."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[str, str]] = []
+
+    def __call__(self, request: Any) -> str:
+        read, instruction = (message["content"] for message in request.messages)
+        self.asked.append((read, instruction))
+        facts = dict(FACT.findall(read))
+        if UPDATE_NOTE in instruction:
+            facts["host"] = "wrong"
+        return " ".join(f"The {name} is {value}." for name, value in facts.items()) or "Nothing."
+
+
+def policy(**settings: Any) -> ThresholdCompactor:
+    return ThresholdCompactor(
+        CompactionConfig(auto_compact_threshold=700, recent_turn_budget=1, max_summary_tokens=60, **settings)
+    )
+
+
+def talk(session: Session, fact: str) -> None:
+    """A few turns, the first of which says *fact*, and a compaction of all but the newest."""
+    session.append(user(fact), assistant("Noted. " + "word " * 60))
+    for number in range(3):
+        session.append(user(f"Go on with {number}."), assistant("Done. " + "word " * 60))
+    outcome = session.compact()
+    assert isinstance(outcome, Compacted), outcome
+
+
+def levels(session: Session) -> list[int]:
+    return [record.level for record in session.compactions()]
+
+
+def summary_of(session: Session) -> str:
+    (text,) = (
+        str(raw["content"]) for raw in session.history() if "[Context compacted]" in str(raw["content"])
+    )
+    return text
+
+
+def test_however_long_a_session_is_a_model_reads_each_message_once(tmp_path: Path) -> None:
+    """Beside the new messages it reads the earlier summary, which has the same size at any length."""
+    read: list[int] = []
+
+    def summarise(request: Any) -> str:
+        read.append(len(request.messages[0]["content"]))
+        return "The steps were done."
+
+    with Session.open(tmp_path, "s", policy=policy(), model=summarise) as session:
+        for number in range(24):
+            talk(session, f"The step is n{number}.")
+        assert levels(session) == [*range(1, 25)]
+        said = sum(len(str(raw["content"])) for raw in session.log())
+    assert len(read) == 24
+    assert sum(read) < 1.2 * said
+    assert max(read[12:]) <= max(read[:12]) + 10
+
+
+def test_a_summary_is_written_anew_on_request_and_the_request_can_be_undone(tmp_path: Path) -> None:
+    model = Forgetful()
+    with Session.open(tmp_path, "s", policy=policy(), model=model) as session:
+        talk(session, "The host is alpha.")
+        talk(session, "The port is new.")
+        assert "The host is wrong." in summary_of(session)
+        before, found = session.history(), session.search("host alpha", limit=1)
+        outcome = session.resummarize(focus="the host")
+        assert isinstance(outcome, Compacted)
+        assert "the host" in model.asked[-1][1]
+        assert "The host is alpha. The port is new." in summary_of(session)
+        assert [raw for raw in session.history() if raw in before] == [*before[1:]]
+        assert levels(session) == [1, 2, 1]
+        assert session.search("host alpha", limit=1) == found
+        held = session.history()
+        assert len(session.expand(session.compactions()[-1].id)) == len(session.log()) - len(held) + 1
+    with Session.open(tmp_path, "s", policy=policy(), model=model) as session:
+        assert session.history() == held
+        assert session.undo_compaction() is not None
+        assert session.history() == before
+
+
+def test_what_was_forgotten_is_not_read_again(tmp_path: Path) -> None:
+    model = Forgetful()
+    with Session.open(tmp_path, "s", policy=policy(), model=model) as session:
+        talk(session, "The host is alpha.")
+        talk(session, "The port is new.")
+        session.forget(text="The host is alpha.")
+        asked = len(model.asked)
+        assert isinstance(session.resummarize(), Compacted)
+        assert len(model.asked) > asked
+        assert "alpha" not in model.asked[-1][0]
+        assert "The port is new." in summary_of(session)
+
+
+@pytest.mark.parametrize(
+    ("chosen", "reason"),
+    [
+        (policy(), "nothing_to_discard"),
+        (Emergency(), "not_supported"),
+        (WindowCompactor(), "not_supported"),
+        (None, "not_supported"),
+    ],
+)
+def test_where_nothing_can_be_written_anew_the_view_stays(chosen: Any, reason: str) -> None:
+    with Session.open(None, "s", policy=chosen, memory=SimpleMemoryStore()) as session:
+        session.append(user("hello"), assistant("hello"))
+        outcome = session.resummarize()
+        assert isinstance(outcome, Skipped)
+        assert (outcome.reason, session.history()) == (reason, [user("hello"), assistant("hello")])
+
+
+# -- by which rule a compaction kept a message or took it out ---------------------------------
+
+
+def opened(store: Any, **options: Any) -> Session:
+    return Session.open(None, "s", memory=store, policy=small(), model=ScriptedModel(), **options)
+
+
+def rules(session: Session, place: int = -1) -> dict[int, str]:
+    spans = session.compactions()[place].rules
+    return {seq: rule for start, end, rule in spans for seq in range(start, end)}
+
+
+def test_rules_pins_the_newest_and_what_is_older_are_told_apart() -> None:
+    with opened(SimpleMemoryStore()) as session:
+        session.append({"role": "system", "content": "Be brief."})
+        session.append(*conversation(8))
+        session.pin(3)
+        length = len(session.log())
+        assert isinstance(session.compact(), Compacted)
+        told = rules(session)
+        assert sorted(told) == [*range(length)]
+        assert told[0] == "system"
+        assert told[3] == "pinned"
+        assert told[length - 1] == "recent"
+        left = [seq for seq, rule in told.items() if rule in ("older", "outranked")]
+        covers = {seq for start, end in session.compactions()[0].covers for seq in range(start, end)}
+        assert covers == set(left)
+        session.unpin(3)
+        assert rules(session)[3] == "pinned", "it is told as it was then"
+
+
+def test_the_request_of_a_turn_that_was_cut_is_told_as_such() -> None:
+    with opened(SimpleMemoryStore()) as session:
+        session.append(user("look through all of it"))
+        for number in range(60):
+            session.append(*exchange(number, f"out{number} " * 40))
+        assert isinstance(session.compact(), Compacted)
+        told = rules(session)
+        assert told[0] == "request"
+        assert told[1] == "older", "what came after a request is not outranked by it"
+        assert told[len(session.log()) - 1] == "recent"
+
+
+def test_rules_outlive_the_process_and_an_earlier_row_has_none(tmp_path: Path) -> None:
+    with Session.open(tmp_path, "s", policy=small(), model=ScriptedModel()) as session:
+        session.append(*conversation(8))
+        assert isinstance(session.compact(), Compacted)
+        before = session.compactions()[0]
+        assert before.rules
+        assert before.seconds is not None
+    with Session.open(tmp_path, "s", policy=None) as session:
+        assert session.compactions()[0].rules == before.rules
+
+
+@given(st.lists(st.tuples(st.sampled_from(["user", "assistant", "system"]), st.booleans()), max_size=30))
+def test_each_message_has_one_rule_and_stretches_are_as_long_as_can_be(shape: list[tuple[str, bool]]) -> None:
+    read = read_history([{"role": role, "content": "x"} for role, _ in shape])
+    gone = [message for message, (_, is_gone) in zip(read, shape, strict=True) if is_gone]
+    kept = [message for message, (_, is_gone) in zip(read, shape, strict=True) if not is_gone]
+    spans = rules_of(read, Compaction(kept, kept, gone, "", ()), Trigger("manual"))
+    assert [seq for start, end, _ in spans for seq in range(start, end)] == [*range(len(shape))]
+    assert all(one[2] != other[2] for one, other in pairwise(spans))
+    left = {"older", "outranked", "superseded"}
+    for start, end, rule in spans:
+        assert all(shape[seq][1] == (rule in left) for seq in range(start, end))
+
+
+def test_what_a_policy_passed_over_is_told_apart_from_what_is_old() -> None:
+    read = read_history([user("a"), assistant("b"), user("c"), assistant("d"), user("e"), assistant("f")])
+    kept = [read[1], read[4], read[5]]
+    gone = [read[0], read[2], read[3]]
+    spans = rules_of(read, Compaction(kept, kept, gone, "", ()), Trigger("manual"))
+    assert spans == [(0, 1, "older"), (1, 2, "chosen"), (2, 4, "outranked"), (4, 6, "recent")]

@@ -196,20 +196,6 @@ def test_mk_55_a_hostile_rewrite_is_refused_before_anything_is_written(
         assert hook.names == ["CompactionStarted", "CompactionFailed"]
 
 
-def test_mk_56_a_curator_rescues_a_session_over_its_byte_cap() -> None:
-    config = replace(POLICY.config, auto_compact_threshold=100_000, max_request_bytes=9_000)
-    policy = ThresholdCompactor(replace(config, curator=lambda messages: f"{len(messages)} messages."))
-    with Session.open(None, "s", policy=policy, memory=SimpleMemoryStore()) as session:
-        session.append(user("a"))
-        session.prepare()
-        session.append(assistant("b"), *conversation(30))
-        outcome = session.prepare().compaction
-        assert isinstance(outcome, Compacted)
-        assert outcome.events[0].cause == "bytes"  # type: ignore[union-attr]
-        assert outcome.summary == f"{len(outcome.discarded)} messages."
-        assert session.usage.input_tokens == 0
-
-
 def test_mk_57_usage_is_charged_for_every_piece_of_an_attempt_that_fails() -> None:
     answers = [Completion("A part.", UsageRecord("m", 100, 5)), Completion(" ", UsageRecord("m", 90, 1))]
     policy = ThresholdCompactor(replace(POLICY.config, summarizer_window=1_024, on_model_failure="fail"))

@@ -26,15 +26,6 @@ def worker(store: Store, **options: Any) -> Session:
     return Session.open(None, "s", memory=store, **given)
 
 
-def test_every_reading_call_follows_what_another_worker_appended(store: Store) -> None:
-    one, other = worker(store), worker(store)
-    one.append(user("from one"))
-    assert other.history() == [user("from one")]
-    assert other.prepare().messages == [user("from one")]
-    assert other.plan().retained == 1
-    assert other.log() == [user("from one")]
-
-
 def test_every_reading_call_follows_another_workers_compaction_and_undo(store: Store) -> None:
     one, other = worker(store), worker(store)
     one.append(*conversation(6))

@@ -80,6 +80,13 @@ def test_a_text_of_any_depth_and_size_is_answered_or_refused(session: Session, t
         ("memory_save", {"content": "x", "memory_type": "wish"}, "one of 'identity', 'goal', "),
         ("memory_save", {"content": "x", "importance": "high"}, "a number from 0 to 1, got 'high'"),
         ("memory_save", {"text": "x"}, "no argument 'text'; known are 'content'"),
+        ("memory_save", {}, "'content' must be a text of 1 to 50,000 bytes"),
+        ("memory_save", {"content": " "}, "got an empty text"),
+        ("memory_save", {"content": "é" * 25_001}, "got 50,002 bytes"),
+        ("memory_save", {"content": "x", "importance": 1.01}, "from 0 to 1, got 1.01"),
+        ("memory_save", {"content": "x", "source": 3}, "'source' must be a string"),
+        ("memory_save", {"content": "x", "associations": "a"}, "'associations' must be a list"),
+        ("memory_save", {"content": "x", "associations": [{}]}, "'target_id'"),
         ("memory_forget", {"ids": "12"}, "'ids' must be a list of 1 to 20 texts, got str"),
         ("memory_forget", {"ids": [12]}, "must be a text that is not empty, got 12"),
         ("memory_forget", '{"ids": "[\\"12\\"]"}', "'ids' must be a list"),
@@ -88,10 +95,13 @@ def test_a_text_of_any_depth_and_size_is_answered_or_refused(session: Session, t
         ("chronicle", {}, "'action' must be 'list', 'open' or 'expand'"),
         ("chronicle", {"action": "read"}, "'action' must be 'list', 'open' or 'expand', got 'read'"),
         ("chronicle", {"action": "open", "checkpoint": [1]}, "a number such as '3' or '1-8'"),
+        ("chronicle", {"action": "open", "checkpoint": "1-9"}, "no checkpoint '1-9'"),
+        ("chronicle", {"action": "expand"}, "'checkpoint' must be a number such as '3' or '1-8', got None"),
+        ("chronicle", {"action": "list", "after": "-1"}, "'after' must be what an answer gave as 'next'"),
         ("search_memory", {"query": "valve"}, "no tool 'search_memory'; known are 'memory_search'"),
         ("", {}, "no tool ''"),
     ],
-    ids=str,
+    ids=lambda value: str(value)[:60],
 )
 def test_a_call_that_is_wrong_is_answered_by_what_is_allowed(
     session: Session, name: str, arguments: Any, words: str

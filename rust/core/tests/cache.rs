@@ -5,25 +5,10 @@ mod common;
 use std::fs;
 use std::path::PathBuf;
 
-use common::cached::{
-    MANY, answers, cached, copy, files, from_rows, kept, open, said, target, text,
-};
+use common::cached::{MANY, answers, cached, copy, files, from_rows, kept, open, said, text};
 use common::session;
 use siltstone_core::id::EntryId;
 use siltstone_core::memory::{Handle, NewEntry, Ranker, SearchOptions, Store};
-
-#[test]
-fn a_search_after_opening_takes_from_the_cache_and_answers_the_same() {
-    let directory = tempfile::tempdir().unwrap();
-    let before = kept(directory.path());
-    for read_only in [false, true] {
-        let handle = Handle::open(directory.path(), read_only, None, None).unwrap();
-        let store = handle.store().unwrap();
-        assert_eq!(answers(&store, "a"), before);
-        assert_eq!(cached(&store, "a"), 600);
-    }
-    assert_eq!(from_rows(directory.path()), before);
-}
 
 #[test]
 fn what_came_since_is_read_and_a_cache_is_written_again_when_it_is_an_eighth() {
@@ -92,32 +77,6 @@ fn a_repair_lets_go_of_caches() {
     assert_eq!((repaired[0].0.code, repaired[0].1), ("cache", true));
     assert_eq!(files(directory.path()), Vec::<PathBuf>::new());
     assert_eq!(answers(&store, "a"), before);
-}
-
-#[test]
-fn forgetting_and_dropping_delete_the_file_before_they_return() {
-    for drops in [false, true] {
-        let directory = tempfile::tempdir().unwrap();
-        kept(directory.path());
-        let left = directory.path().join("memory/cache/1-7.saving");
-        fs::write(&left, "what a writer left that was killed").unwrap();
-        let handle = open(directory.path());
-        assert!(!left.exists(), "opening sweeps");
-        fs::write(&left, "of another process").unwrap();
-        let store = handle.store().unwrap();
-        if drops {
-            assert_eq!(store.delete_session(&session("a")).unwrap(), MANY);
-        } else {
-            assert!(store.forget(&[target(5)], "gone").unwrap().erased);
-        }
-        assert_eq!(files(directory.path()), Vec::<PathBuf>::new());
-        drop(store);
-        handle.close();
-        let handle = open(directory.path());
-        let store = handle.store().unwrap();
-        assert_eq!(answers(&store, "a"), from_rows(directory.path()));
-        assert_eq!(cached(&store, "a"), if drops { 0 } else { 599 });
-    }
 }
 
 /// A file that is put back is of an earlier state, and grows into another one with the same numbers.
@@ -295,36 +254,4 @@ fn an_index_that_comes_late_has_what_was_written_before_and_after() {
         handle.close();
         assert_eq!(from_rows(directory.path()), live);
     }
-}
-
-/// To the byte, the cache that is written after something was forgotten is that of a store which reads its rows.
-#[test]
-fn what_was_forgotten_is_in_no_index_and_in_no_cache_that_is_written_then() {
-    let directory = tempfile::tempdir().unwrap();
-    kept(directory.path());
-    let mut written = Vec::new();
-    for forgets in [true, false] {
-        let handle = open(directory.path());
-        let store = handle.store().unwrap();
-        answers(&store, "a"); // of the cache, and then of rows
-        if forgets {
-            for id in [5, 300, 599] {
-                assert!(store.forget(&[target(id)], "gone").unwrap().erased);
-                assert_eq!(files(directory.path()), Vec::<PathBuf>::new());
-            }
-            store
-                .expire(&session("a"), Some(590), None, 0, true)
-                .unwrap();
-            answers(&store, "a");
-        }
-        drop(store);
-        handle.close();
-        let path = files(directory.path()).remove(0);
-        written.push((
-            path.file_name().unwrap().to_owned(),
-            fs::read(&path).unwrap(),
-        ));
-        fs::remove_file(path).unwrap();
-    }
-    assert_eq!(written[0], written[1]);
 }
