@@ -229,6 +229,24 @@ def test_a_write_that_waits_longer_than_the_deadline_is_unknown_and_seen_afterwa
         assert store.check() == []
 
 
+def test_a_silent_server_that_is_full_is_waited_for(
+    newest_postgres: Postgres, pool: PostgresPool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks: list[str] = []
+    refusal = "connection failed: FATAL:  sorry, too many clients already"
+    monkeypatch.setattr(database, "PATIENCE", 0.1)
+    with PostgresStore.open(newest_postgres.address(database=pool.name)) as store:
+        store.index("a", [Entry("silt")])
+        monkeypatch.setattr(database.Database, "_looked", lambda _: looks.append("look") or refusal)
+        with pool.connection() as held, held.transaction():
+            held.execute("SELECT * FROM siltstone.root FOR UPDATE")
+            writing = threading.Thread(target=store.index, args=("a", [Entry("mud")]))
+            writing.start()
+            until(lambda: len(looks) > 1)
+        writing.join()
+        assert [each.content for each in store.entries("a").entries] == ["silt", "mud"]
+
+
 def test_a_warning_of_a_cancelled_wait_makes_the_outcome_unknown(pool: PostgresPool) -> None:
     with PostgresStore.open(pool.pool) as store:
         store.index("a", [Entry("silt")])

@@ -390,7 +390,7 @@ class Database:
         time.sleep(seconds)
 
     def _look(self) -> None:
-        if not self._answers():
+        if not self._answers(but_is_full=True):
             raise protocol.LateError(self._down)
 
     def _exchange(
@@ -694,9 +694,13 @@ class Database:
             except PoolClosed as error:
                 raise StoreClosedError(f"the pool {self.pool.name!r} is closed") from error
 
-    def _answers(self) -> bool:
-        """Whether the server takes a connection. If not, a thread waits until it does."""
+    def _answers(self, *, but_is_full: bool = False) -> bool:
+        """Whether the server takes a connection. If not, a thread waits until it does.
+
+        With *but_is_full* one that refuses it by an error of its own ("FATAL:  sorry, ...") answers as well.
+        """
         why = self._looked()
+        why = "" if but_is_full and ":  " in why else why
         with self._lock:
             if why and not self._down:
                 threading.Thread(target=self._wait_for_it, name="siltstone-postgres", daemon=True).start()
