@@ -7,7 +7,8 @@ import re
 from abc import abstractmethod
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, TypeAlias, TypeVar
+from operator import is_
+from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 
 from siltstone import checks
 from siltstone.checks import reached_at
@@ -76,21 +77,39 @@ def loads_what_is_used(result: ToolResult) -> bool:
     return bool(kept[_REFERENCE])
 
 
+class Walk(NamedTuple):
+    """The results in a list of messages. A walk over the list, once it has grown, goes on from here."""
+
+    messages: list[Message]
+    pins: frozenset[int]
+    results: list[ToolResult]
+    calls: dict[Hashable, Part]
+
+    def on(self, history: Sequence[Message], trigger: Trigger) -> Walk:
+        """The walk over the whole of *history*."""
+        messages, seen = list(history), len(self.messages)
+        if len(messages) < seen or self.pins != trigger.pins or not all(map(is_, self.messages, messages)):
+            return _NO_WALK._replace(pins=trigger.pins).on(messages, trigger)
+        results, calls = self.results.copy(), self.calls.copy()
+        for at, message in enumerate(messages[seen:], seen):
+            if message.said is not None:  # one text is no call and no result
+                continue
+            calls.update((call_key(part), part) for part in message.parts if part.kind == "tool_call")
+            answers = [part for part in message.parts if part.kind == "tool_result"]
+            if not answers or message.role == "assistant":
+                continue
+            if message.provenance in SAID and not trigger.holds(message):
+                answered = {part.call_id: calls[key] for part in answers if (key := call_key(part)) in calls}
+                results.append(ToolResult(at, message, answered))
+        return Walk(messages, trigger.pins, results, calls)
+
+
+_NO_WALK: Final = Walk([], frozenset(), [], {})
+
+
 def tool_results(history: Sequence[Message], trigger: Trigger) -> list[ToolResult]:
     """The messages of *history* with results that may be changed: parts of the conversation, not pinned."""
-    found: list[ToolResult] = []
-    calls: dict[Hashable, Part] = {}
-    for at, message in enumerate(history):
-        if message.said is not None:  # one text is no call and no result
-            continue
-        calls.update((call_key(part), part) for part in message.parts if part.kind == "tool_call")
-        answers = [part for part in message.parts if part.kind == "tool_result"]
-        if not answers or message.role == "assistant":
-            continue
-        if message.provenance in SAID and not trigger.holds(message):
-            answered = {part.call_id: calls[key] for part in answers if (key := call_key(part)) in calls}
-            found.append(ToolResult(at, message, answered))
-    return found
+    return _NO_WALK.on(history, trigger).results
 
 
 def _has_reference(value: Any, deepest: int) -> bool:
@@ -211,6 +230,8 @@ class InPlace(Configured[C]):
     nothing is lost, and an undo brings them back.
     """
 
+    _walk = _NO_WALK
+
     def should_compact(self, context: CompactionContext) -> Trigger | None:
         """The trigger, if the history has reached the share of the window; at any boundary."""
         threshold = self.config.threshold(context.context_window)
@@ -235,8 +256,8 @@ class InPlace(Configured[C]):
         """The substitutes by the positions of their originals, and the tokens that they free."""
         found: dict[int, Substitute] = {}
         reclaimed = 0
-        results = [each for each in tool_results(history, trigger) if not self.config.in_use(each)]
-        for result, message in self.replaced(results, trigger):
+        self._walk = walk = self._walk.on(history, trigger)
+        for result, message in self.replaced(walk.results, trigger):
             won = self._token_rule.count([result.message]) - self._token_rule.count([message])
             if won > 0:
                 found[result.at] = Substitute(result.message, message)
@@ -245,7 +266,7 @@ class InPlace(Configured[C]):
 
     @abstractmethod
     def replaced(self, results: list[ToolResult], trigger: Trigger) -> list[tuple[ToolResult, Message]]:
-        """The results that are replaced, each with its substitute message."""
+        """Those of *results* that are replaced, each with its substitute message. Results in use stay."""
 
 
 def receipt(text: str, what: str, message: Message, token_rule: TokenRule, reader: str) -> str:
@@ -259,6 +280,7 @@ def receipt(text: str, what: str, message: Message, token_rule: TokenRule, reade
 # Replaces old tool results in the view by receipts.
 
 CLEARED = "cleared"  #: the kind of a substitute that is a receipt
+_UNKNOWN: Final = None, False
 
 
 class ClearToolResults(InPlace[ClearConfig]):
@@ -279,14 +301,17 @@ class ClearToolResults(InPlace[ClearConfig]):
 
     def replaced(self, results: list[ToolResult], trigger: Trigger) -> list[tuple[ToolResult, Message]]:
         """All results except the newest ones and the results of excluded tools."""
-        spared = set(self.config.exclude_tools)
-        old = results[: len(results) - self.config.keep_results] if self.config.keep_results else results
-        found = []
-        for result in old:
-            if spared.isdisjoint(result.tools):
-                message = self._cleared(result, trigger)
-                if message is not None:
-                    found.append((result, message))
+        spared, newest, found = set(self.config.exclude_tools), self.config.keep_results, []
+        for result in reversed(results):
+            if not newest and result.message.kept.get(self, _UNKNOWN)[1] is None:  # too small
+                continue
+            if self.config.in_use(result):
+                continue
+            if newest:
+                newest -= 1
+            elif spared.isdisjoint(result.tools) and (message := self._cleared(result, trigger)) is not None:
+                found.append((result, message))
+        found.reverse()
         return found
 
     def _cleared(self, result: ToolResult, trigger: Trigger) -> Message | None:
@@ -339,7 +364,7 @@ class DropDuplicateReads(InPlace[DuplicatesConfig]):
         """The results that a later result repeats, or has read again."""
         later: dict[object, int] = {}  # a tool with its arguments, or a text: the last message with it
         found = []
-        for result in reversed(results):
+        for result in reversed([each for each in results if not self.config.in_use(each)]):
             message = self._superseded(result, later, trigger)
             if message is not None:
                 found.append((result, message))

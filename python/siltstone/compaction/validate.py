@@ -66,8 +66,10 @@ def _faults(
 ) -> Iterator[str]:
     """All checks in order. A later check may rely on the earlier ones, so only the first fault is valid."""
     places = _Places(history)
-    yield from _strangers(places, compaction)
     retained, discarded = places.of(compaction.retained), places.of(compaction.discarded)
+    for messages, positions in ((compaction.retained, retained), (compaction.discarded, discarded)):
+        if -1 in positions:
+            yield f"message {messages[positions.index(-1)].seq} is not one of the history"
     yield from _disorder(retained, discarded)
     yield from _holes(len(history), retained, discarded, bool(compaction.substitutes))
     read, stays = chat.as_history(history, request_rule), set(retained)
@@ -83,7 +85,7 @@ def _faults(
     for substitute in compaction.substitutes:
         yield from _false_substitute(places, substitute, stays, pinned, alone)
     if compaction.layered:
-        yield from _false_layers(places, read, compaction, content)
+        yield from _false_layers(places, read, compaction, content, stays)
         return
     if not discarded:
         yield from _without_summary(places, compaction, retained)
@@ -119,13 +121,6 @@ class _Places:
                 if at < 0:
                     found[place] = known.get(id(compaction.messages[place]), -1)
         return found
-
-
-def _strangers(places: _Places, compaction: Compaction) -> Iterator[str]:
-    for messages in (compaction.retained, compaction.discarded):
-        positions = places.of(messages)
-        if -1 in positions:
-            yield f"message {messages[positions.index(-1)].seq} is not one of the history"
 
 
 def _disorder(retained: list[int], discarded: list[int]) -> Iterator[str]:
@@ -242,7 +237,9 @@ def _false_summary(compaction: Compaction, place: int, content: str) -> Iterator
         yield f"the summary covers {summary.covers}, the discarded messages are {covers}"
 
 
-def _false_layers(places: _Places, history: History, compaction: Compaction, content: str) -> Iterator[str]:
+def _false_layers(
+    places: _Places, history: History, compaction: Compaction, content: str, stays: set[int]
+) -> Iterator[str]:
     """Checks the new summaries.
 
     Their ranges ascend and have only discarded messages; each stands in the place of its first message.
@@ -260,7 +257,7 @@ def _false_layers(places: _Places, history: History, compaction: Compaction, con
         yield f"the new summaries cover {spans}: the ranges must ascend and be disjoint"
     if compaction.covers != covers or joined([*covers, *spans]) != covers:
         yield f"the new summaries cover {spans}, the discarded messages are {covers}"
-    if view != _layers(history, set(places.of(compaction.retained)), made):
+    if view != _layers(history, stays, made):
         yield "the view is not the retained messages, with each summary where its first message stood"
     if made:
         yield from _other_text(compaction, made[-1], content)

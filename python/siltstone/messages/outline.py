@@ -83,13 +83,19 @@ class History(Sequence[Message]):
         self._number(len(self.raws))
 
     @classmethod
-    def of(cls, messages: Sequence[Message], rule: RequestRule = is_request) -> History:
-        """A history of messages that are already read."""
+    def of(
+        cls,
+        messages: Sequence[Message],
+        rule: RequestRule = is_request,
+        measured: tuple[Measure, Sequence[int]] | None = None,
+    ) -> History:
+        """A history of messages that are already read; *measured*: a rule, and their sums by it."""
         history = cls.__new__(cls)
         history.rule = rule
         history.raws = [message.raw for message in messages]
         history._made = dict(enumerate(messages))
-        history._sums, history._runs, due = {}, [], -1
+        history._sums = {} if measured is None else {id(measured[0]): measured}
+        history._runs, due = [], -1
         for position, message in enumerate(messages):
             if message.seq != due or message.covers:
                 history._runs.append((position, message.seq))

@@ -176,13 +176,10 @@ class OwnTools:
 
     def parts_of(self, message: Message) -> frozenset[int]:
         """The places of the parts of the next message that belong to *tools*."""
-        if message.said is not None or not any(part.kind in _TIED for part in message.parts):
+        if message.said is not None:  # one text is no call and no result
             return _NO_PLACES
-        return frozenset(place for place, part in enumerate(message.parts) if self._is_own(part))
-
-    def _is_own(self, part: Part) -> bool:
-        judge = _TIED.get(part.kind)
-        return judge is not None and judge(self, part)
+        ties = ((place, part, _TIED.get(part.kind)) for place, part in enumerate(message.parts))
+        return frozenset(place for place, part, judge in ties if judge is not None and judge(self, part))
 
     def _called(self, part: Part) -> bool:
         own = self._calls[call_key(part)] = names_own_tool(part.name, self._tools)

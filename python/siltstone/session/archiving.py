@@ -140,7 +140,7 @@ def _take_over(core: SessionCore, archive: ContextArchive) -> None:
 def _lacking(core: SessionCore) -> list[StoredEntry]:
     """The entries of messages that are not in the files, oldest first.
 
-    These entries are the newest ones, so pages are read from the end, up to the first page that lacks none.
+    These entries are the newest ones, so pages are read from the end, up to one that begins with another.
     """
     archived = core.knowing.progress.archived
     end, size = core.store.stats(core.session_id).entries, _FIRST_PAGE
@@ -149,9 +149,9 @@ def _lacking(core: SessionCore) -> list[StoredEntry]:
         start = max(0, end - size)
         page = core.store.entries(core.session_id, offset=start, limit=end - start)
         found = [each for each in page.entries if not has(archived, *each.source_range)]
-        if not found and page.entries:
-            break
         lacking[:0] = found
+        if page.entries and page.entries[0] not in found[:1]:
+            break
         end, size = start, min(2 * size, _PAGE)
     return lacking
 

@@ -16,14 +16,7 @@ from siltstone.compaction.material import Lazy
 from siltstone.errors import ContextOverflowError, IllegalHistoryError, StoreConflictError, refuse
 from siltstone.hooks import NO_COMPACTION_HOOKS, notify
 from siltstone.llm import Steps
-from siltstone.messages import (
-    InjectedMessage,
-    Message,
-    as_history,
-    opens_turn,
-    read_message,
-    validate_history,
-)
+from siltstone.messages import InjectedMessage, Message, opens_turn, read_message, validate_history
 from siltstone.messages.message import RULE_ROLES
 from siltstone.session.background import Job
 from siltstone.session.core import SessionCore
@@ -584,7 +577,7 @@ def attempted(
     return (
         yield from attempt(
             policy,
-            as_history(read.messages(), policy.request_rule),
+            read.history(policy.request_rule),
             trigger,
             clean=None if core.redacting is None else core.redacting.compaction,
             commit=commit or rewrite,

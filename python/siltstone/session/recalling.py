@@ -28,7 +28,7 @@ from siltstone.session.boundary import Prepared
 from siltstone.session.core import InContext, Outside, SessionCore
 from siltstone.session.learning import known
 from siltstone.session.rows import UnwrittenRecall
-from siltstone.session.state import DERIVED, SessionState, View, has, numbers
+from siltstone.session.state import SessionState, View, numbers
 from siltstone.tools.base import best_part
 
 # The records of a session's recalls, for its users.
@@ -228,10 +228,8 @@ class Recalling:
     ) -> tuple[RecallBlock, dict[str, Any]]:
         """The block of the turn, and the fields of *prepared* that it changes."""
         core = self._core
-        history = state.view.sendable().read()
-        if prepared.trimmed:
-            gone = set(numbers(prepared.trimmed))
-            history = [each for each in history if each.seq not in gone or each.provenance in DERIVED]
+        gone, view = set(numbers(prepared.trimmed)), state.view.sendable()
+        history = [item.message for item in view if item.message.seq not in gone] if gone else view.read()
         room = None
         if window is not None:
             most = window if self._policy is None else self._policy.most_tokens(window)
@@ -414,8 +412,9 @@ class _Source:
     def _shown(self) -> Iterator[Message]:
         """The messages in context."""
         request = self._core.requests.last
+        shown = None if request is None else set(numbers(request.shown))
         for item in self._core.view:
-            if request is None or has(request.shown, item.message.seq):
+            if shown is None or item.message.seq in shown:
                 yield item.message
 
     def _sessions(self) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import islice
 from typing import Any
 
 from siltstone.compaction.base import Compaction, Compactor, Trigger
@@ -13,7 +14,7 @@ from siltstone.engine import Failed, Outcome
 from siltstone.events import MemoryIndexed
 from siltstone.hooks import notify
 from siltstone.llm import Steps
-from siltstone.messages import Message
+from siltstone.messages import Excerpt, Message
 from siltstone.messages.legality import sendable
 from siltstone.messages.message import RULE_ROLES
 from siltstone.session import boundary, rows
@@ -24,7 +25,17 @@ from siltstone.session.core import SessionCore
 from siltstone.session.learning import learn_patterns
 from siltstone.session.recovery import recovery
 from siltstone.session.retention import only_new
-from siltstone.session.state import DERIVED, RangeSet, Request, SessionState, View, has, minus, union
+from siltstone.session.state import (
+    DERIVED,
+    RangeSet,
+    Request,
+    SessionState,
+    View,
+    common,
+    minus,
+    numbers,
+    union,
+)
 
 AHEAD = 8  #: older messages that one write makes findable ahead of time; the newest 8 messages never are
 
@@ -75,7 +86,7 @@ def recovered(
     """:func:`recovery`, after which its request is the context of the session."""
     state, prepared = yield from recovery(core, policy, error, retries)
     if core.requests.last is not None:
-        core.requests.last = Request(_spans(state.view.messages()), prepared.tokens)
+        core.requests.last = Request(state.view.of_log(), prepared.tokens)
     return state, prepared
 
 
@@ -107,7 +118,7 @@ def _answer(
         request.tokens,
         tuple(outcomes),
         is_noted=is_noted,
-        trimmed=minus(_spans(state.view.messages()), shown),
+        trimmed=minus(state.view.of_log(), shown),
     )
     return after, prepared
 
@@ -180,25 +191,27 @@ def _set_aside(core: SessionCore, result: Compaction, read: SessionState) -> Non
         if core.followed().version.redactions != redactions:
             raise stale(core)
         known = core.requests.aside(redactions)
-        left = [*result.discarded, *(each.original for each in result.substitutes)]
-        if not minus(_spans(left), known):
+        left = union(result.covers, covered([each.original for each in result.substitutes]))
+        gone = set(numbers(minus(common(left, read.view.of_log()), known)))
+        if not gone:
             return 0, 0
-        gone = {id(message) for message in left}
-        newest = {id(item.message) for item in read.view.items(max(len(read.view) - AHEAD, 0))}
-        lacking = [
-            item
-            for item in read.view
-            if item.message.provenance not in DERIVED and not has(known, item.message.seq)
-        ]
-        apart = gone | newest
-        next_ones = [
-            item for item in lacking if id(item.message) not in apart and item.message.role not in RULE_ROLES
-        ][:AHEAD]
-        chosen = gone.union(id(item.message) for item in next_ones)
-        leaving = [item for item in lacking if id(item.message) in chosen]
-        entries = rows.entries(
-            leaving, index_tools=core.index_tools, within=read.view, redacting=core.redacting
+        unknown = set(numbers(minus(((0, read.end),), known)))
+        items = read.view.items()
+        messages = [(at, item.message) for at, item in enumerate(items) if item.message.seq in unknown]
+        lacking = [(at, message) for at, message in messages if _is_of_log(message)]
+        apart = gone.union(item.message.seq for item in items[-AHEAD:])
+        next_ones = (
+            message.seq
+            for _, message in lacking
+            if message.seq not in apart and message.role not in RULE_ROLES
         )
+        gone.update(islice(next_ones, AHEAD))
+        places = [at for at, message in lacking if message.seq in gone]
+        leaving, within = [items[at] for at in places], items
+        if isinstance(result.discarded, Excerpt):  # each with its group: a result is known by its call
+            groups = result.discarded.history.outline.closed(places)
+            within = [item for group in groups for item in items[slice(*group)]]
+        entries = rows.entries(leaving, index_tools=core.index_tools, within=within, redacting=core.redacting)
         if core.retention is not None and core.retention.once:
             entries = only_new(core.store, core.session_id, entries)
         if entries:
@@ -220,4 +233,8 @@ def _set_aside(core: SessionCore, result: Compaction, read: SessionState) -> Non
 
 def _spans(messages: Sequence[Any]) -> RangeSet:
     """The ranges of *messages* that are originals of the log, without summaries and substitutes."""
-    return covered([each for each in messages if each.provenance not in DERIVED])
+    return covered(list(filter(_is_of_log, messages)))
+
+
+def _is_of_log(message: Message) -> bool:
+    return message.provenance not in DERIVED

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import groupby, islice
+from itertools import accumulate, groupby, islice
 from operator import attrgetter, is_
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, overload
 
@@ -20,7 +20,7 @@ from siltstone.memory.log import (
     SessionVersion,
     ViewItem,
 )
-from siltstone.messages import Message, RawMessage, read_message, validate_history
+from siltstone.messages import History, Message, RawMessage, RequestRule, read_message, validate_history
 from siltstone.messages.groups import call_key, opens_turn
 from siltstone.messages.legality import sendable
 from siltstone.messages.message import RULE_ROLES, SAID
@@ -144,8 +144,8 @@ class View:
     """
 
     __slots__ = (
-        "_asked", "_fixed", "_items", "_length", "_origin", "_raws", "_rule", "_sendable", "_units",
-        "_weighed",
+        "_asked", "_fixed", "_items", "_length", "_of_log", "_origin", "_raws", "_rule", "_sendable",
+        "_units", "_weighed",
     )  # fmt: skip
 
     def __init__(self, rule: TokenRule, items: Sequence[Item] = ()) -> None:
@@ -157,6 +157,7 @@ class View:
         self._sendable: tuple[int, View | None] = (0, None)  # cache of ``sendable``: messages, their form
         self._weighed = (0, 0, 0)  # cache: number of messages weighed, their bytes, and those of media
         self._fixed = (0, 0)  # cache: number of messages checked, how many of them are fixed
+        self._of_log: tuple[int, RangeSet] = (0, ())  # cache: number of messages, ranges of those of the log
         # Cache: messages looked at, their units; the place of the newest request, and the units before it.
         self._asked = (0, 0, -1, 0)
 
@@ -242,9 +243,25 @@ class View:
             self._fixed = (self._length, count)
         return count
 
+    def of_log(self) -> RangeSet:
+        """The ranges of its messages that are originals of the log. Each is looked at once, on demand."""
+        seen, known = self._of_log
+        new = [item.message for item in self._items[seen : self._length]]
+        own = ((each.seq, each.seq + 1) for each in new if each.provenance not in DERIVED)
+        self._of_log = self._length, union(known, own)
+        return self._of_log[1]
+
     def messages(self) -> list[Message]:
         """The messages of the view, in a new list, for a policy."""
         return [item.message for item in self._items[: self._length]]
+
+    def history(self, request_rule: RequestRule) -> History:
+        """The messages of the view as a history in outline, with the sizes that are known."""
+        measured = None
+        if self._rule.measure is None:  # the core does not count by it
+            units = map(attrgetter("units"), islice(self._items, self._length))
+            measured = self._rule, list(accumulate(units, initial=0))
+        return History.of(self.messages(), request_rule, measured)
 
     def read(self) -> Sequence[Message]:
         """The messages without a copy of the list, for a caller that looks at a few of many."""
@@ -355,6 +372,7 @@ class View:
         grown = View.__new__(View)
         grown._rule, grown._origin, grown._weighed = self._rule, self._origin, self._weighed
         grown._fixed, grown._asked, grown._sendable = self._fixed, self._asked, self._sendable
+        grown._of_log = self._of_log
         own, raws, length, units = self._items, self._raws, self._length, self._units
         if len(own) != length or len(raws) != length:
             # The shared list has more messages, of another view: a failed write, for example. Copy it.

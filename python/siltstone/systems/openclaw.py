@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import accumulate, islice
+from operator import sub
 from pathlib import Path
 from typing import Any, ClassVar, Final, Literal, TypeAlias
 from weakref import WeakValueDictionary
@@ -151,6 +152,8 @@ Cut: TypeAlias = Mapping[int, Substitute]  # of the messages at these positions
 FIRST_PLACES = 3  # where a host's own summary may stand
 _kept = KeptBm25()  # each request of a session asks for the same texts again
 _K1, _B = 1.2, 0.75  # the parameters of BM25, as in the searches
+_ALONE = "alone"
+_SPEAKERS = "User: ", "Assistant: ", "Tool: ", "System: "  # of a line that is not in brackets
 
 
 @dataclass(frozen=True, slots=True)
@@ -333,11 +336,12 @@ class _Trim:
         self._sums: CoreUnits | list[int] = read.units_of_each(rule)
         self._units, self._raws = read.units(rule), read.raws
         if cut:
-            messages = map(self._shown, range(len(read)))
-            self._sums = list(accumulate(map(rule.units, messages), initial=0))
-            self._units, self._raws = self._sums[-1], list(read.raws)
+            units = [*map(sub, islice(sums := read.sums(rule), 1, None), sums)]
+            self._raws = list(read.raws)
             for at, message in self._cut.items():
-                self._raws[at] = message.raw
+                units[at], self._raws[at] = rule.units(message), message.raw
+            self._sums = list(accumulate(units, initial=0))
+            self._units = self._sums[-1]
 
     @property
     def tokens(self) -> int:
@@ -370,6 +374,14 @@ class _Trim:
 
         A provider refuses a request that begins with an answer.
         """
+        if self._config.trim_scope == "request":  # the next requests rank the same messages
+            requests = set(self._read.outline.requests)
+            self._raws = [
+                raw if each.said is not None or at in requests else each.kept.get(_ALONE) or _alone(each)
+                for at, (raw, each) in enumerate(zip(self._raws, self._read, strict=True))
+            ]
+            for at in self._cut.keys() - requests:
+                self._raws[at] = _alone(self._cut[at])
         ranked = self._ranked()
         gone, _ = self._left_out(ranked, target)
         opening = self._opening(set(gone))
@@ -434,6 +446,14 @@ class _Trim:
     def _shown(self, at: int) -> Message:
         """The message at a position, or what is shown in its place."""
         return self._cut.get(at) or self._read[at]
+
+
+def _alone(message: Message) -> dict[str, str]:
+    """The text by which *message* is ranked, without its speaker. It is kept for the next request."""
+    lines = render([message], "")
+    said = next((lines.removeprefix(each) for each in _SPEAKERS if lines.startswith(each)), lines)
+    message.kept[_ALONE] = alone = {"content": said}
+    return alone
 
 
 def _is_said(message: Message) -> bool:
