@@ -111,13 +111,11 @@ class KeptBm25:
         with self._lock:
             if len(self._numbers) > 2 * len(texts) + _SPARE:  # most of them are of other histories
                 self._clear()
-            found = list(map(self._numbers.get, texts))
-            for place, text in enumerate(texts) if None in found else ():
+            for text in texts:
                 if text not in self._numbers:
                     self._index.add(tokens(text))
                     self._numbers[text] = len(self._numbers)
-                found[place] = self._numbers[text]
-            return self._index.scores(tokens(query), [number for number in found if number is not None])
+            return self._index.scores(tokens(query), list(map(self._numbers.__getitem__, texts)))
 
 
 def least_matches(query_tokens: int) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Generic, Literal, TypeAlias, TypeVar
 
@@ -115,12 +115,12 @@ class ToolCall:
 
     Attributes:
         name: The tool's name.
-        arguments: Its arguments, as the model gave them.
+        arguments: Its arguments, as the model gave them: an object, or its JSON text, which may be broken.
         id: The id that ties a result to the call; empty if the provider has no ids.
     """
 
     name: str
-    arguments: Mapping[str, Any] = field(default_factory=dict)
+    arguments: str | Mapping[str, Any] | None = None
     id: str = ""
 
 

@@ -15,7 +15,7 @@ from hypothesis import given, strategies as st
 
 from compacting import Raw, assistant, exchange, filler, run, system, user
 from playing import Play
-from siltstone import ConfigError, Session, SmartTrim, SmartTrimConfig, estimate_tokens
+from siltstone import ConfigError, Session, SmartTrim, SmartTrimConfig, compact, estimate_tokens
 from siltstone.compaction import CompactionContext, Trigger
 from siltstone.engine import Compacted, Skipped
 from siltstone.index import Bm25Index
@@ -429,10 +429,11 @@ def test_many_messages_are_scored_as_an_index_of_them_would():
 
 @pytest.mark.parametrize("copied", [copy.deepcopy, lambda policy: pickle.loads(pickle.dumps(policy))])
 def test_a_policy_is_copied_and_pickled_with_its_settings(copied: Any):
-    policy = SmartTrim(SmartTrimConfig(target_share=0.5))
-    policy.trim(talk(20), 100)
+    policy = SmartTrim(SmartTrimConfig(target_share=0.5, prune_tool_bytes=100))
+    first = compact(talk(60, words=60), policy, context_window=9_000)
+    assert isinstance(first, Compacted)
     assert copied(policy).config == policy.config
-    assert copied(policy).trim(talk(20), 100).tokens == policy.trim(talk(20), 100).tokens
+    assert compact(talk(60, words=60), copied(policy), context_window=9_000).messages == first.messages
 
 
 def test_the_policy_aims_lower_than_its_limit_so_that_the_next_message_is_no_trim_again():

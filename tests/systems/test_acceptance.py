@@ -246,10 +246,15 @@ def test_a_memory_that_cannot_be_saved_fails_no_compaction(tmp_path: Path) -> No
     def worker(request: CompletionRequest) -> Completion:
         if request.messages[-1]["role"] == "tool":
             results.extend(each["content"] for each in request.messages if each["role"] == "tool")
+            [said] = [each for each in request.messages if "tool_calls" in each]
+            assert all(json.loads(each["function"]["arguments"]) is not None for each in said["tool_calls"])
+            assert "said" not in said, "broken arguments are not sent back"
             return Completion("They spoke of tabs.")
-        called = ({"content": ""}, {"content": "Use tabs", "memory_type": "preference"}, {"content": 3})
+        kept = '{"content": "Use tabs", "memory_type": "preference"}'
+        called: tuple[Any, ...] = ({"content": ""}, kept, {"content": 3}, '{"content": "Use', None)
         saves = tuple(ToolCall("memory_save", each) for each in called)
-        return Completion("Saving.", tool_calls=(*saves, ToolCall("another", {"content": ""})))
+        unknown = ToolCall("another", {"content": ""})
+        return Completion("Saving.", tool_calls=(*saves, unknown), said=({"role": "assistant"},))
 
     with session_of(tmp_path, "spacebot", 16_000, worker, hooks=[told.append]) as session:
         for number in range(34):
@@ -258,10 +263,11 @@ def test_a_memory_that_cannot_be_saved_fails_no_compaction(tmp_path: Path) -> No
         assert isinstance(session.compact(), Compacted)
         assert [fact.content for fact in session.facts()] == ["Use tabs"]
     [failed] = [event for event in told if isinstance(event, ExtractionFailed)]
-    assert (failed.failed, failed.calls) == (2, 3)
+    assert (failed.failed, failed.calls) == (4, 5)
     assert "'content'" in results[0]
     assert json.loads(results[1])["saved"] == "Use tabs"
-    assert "there is no tool 'another'" in results[3]
+    assert "and are not JSON" in results[3]
+    assert "there is no tool 'another'" in results[5]
 
 
 def test_openclaw(recorded: Messages, tmp_path: Path) -> None:

@@ -100,11 +100,21 @@ def test_a_killed_session_goes_on_and_loses_nothing(name: str, played: Any) -> N
             sum(bool(each.trimmed) for each in requests) if name == "openclaw" else len(session.compactions())
         )
         assert runs >= 3
-        sent = str(session.prepare().messages)
+        last = session.prepare()
+        sent = str(last.messages)
         for turn in range(0, TURNS[name] - 8, 9):
             found = session.search(f"reading{turn}", limit=5)
             assert f"reading{turn} " in sent or any(f"reading{turn} " in hit.content for hit in found)
+        if name in ("spacebot", "rustant", "waterfall"):  # what was sent comes back in a list, as after JSON
+            assert "[Summary level" in str(last.history)
+            with session.fork("told") as told:
+                known = len(told.log())
+                host = json.loads(json.dumps(told.prepare().messages))
+                told.observe([*host, {"role": "user", "content": "Go on."}])
+                assert len(told.log()) == known + 1
+                assert "[Summary level" in str(told.prepare().messages)  # from now on it is the host's list
     for request in requests:
+        assert "[Summary level" not in str(request.messages)  # the text of the system's page alone
         assert request.tokens <= WINDOWS[name]
         assert validate_history(request.messages, pending_ok=True) == []
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from operator import is_
 from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
+from weakref import WeakKeyDictionary
 
 from siltstone import checks
 from siltstone.checks import reached_at
@@ -105,6 +106,7 @@ class Walk(NamedTuple):
 
 
 _NO_WALK: Final = Walk([], frozenset(), [], {})
+_walks: WeakKeyDictionary[object, Walk] = WeakKeyDictionary()  # by policy: its last walk
 
 
 def tool_results(history: Sequence[Message], trigger: Trigger) -> list[ToolResult]:
@@ -230,8 +232,6 @@ class InPlace(Configured[C]):
     nothing is lost, and an undo brings them back.
     """
 
-    _walk = _NO_WALK
-
     def should_compact(self, context: CompactionContext) -> Trigger | None:
         """The trigger, if the history has reached the share of the window; at any boundary."""
         threshold = self.config.threshold(context.context_window)
@@ -256,7 +256,7 @@ class InPlace(Configured[C]):
         """The substitutes by the positions of their originals, and the tokens that they free."""
         found: dict[int, Substitute] = {}
         reclaimed = 0
-        self._walk = walk = self._walk.on(history, trigger)
+        walk = _walks[self] = _walks.get(self, _NO_WALK).on(history, trigger)
         for result, message in self.replaced(walk.results, trigger):
             won = self._token_rule.count([result.message]) - self._token_rule.count([message])
             if won > 0:
@@ -303,9 +303,8 @@ class ClearToolResults(InPlace[ClearConfig]):
         """All results except the newest ones and the results of excluded tools."""
         spared, newest, found = set(self.config.exclude_tools), self.config.keep_results, []
         for result in reversed(results):
-            if not newest and result.message.kept.get(self, _UNKNOWN)[1] is None:  # too small
-                continue
-            if self.config.in_use(result):
+            is_small = not newest and result.message.kept.get(self, _UNKNOWN)[1] is None
+            if is_small or self.config.in_use(result):
                 continue
             if newest:
                 newest -= 1

@@ -85,7 +85,7 @@ def _faults(
     for substitute in compaction.substitutes:
         yield from _false_substitute(places, substitute, stays, pinned, alone)
     if compaction.layered:
-        yield from _false_layers(places, read, compaction, content, stays)
+        yield from _false_layers(places, read, compaction, content)
         return
     if not discarded:
         yield from _without_summary(places, compaction, retained)
@@ -237,9 +237,7 @@ def _false_summary(compaction: Compaction, place: int, content: str) -> Iterator
         yield f"the summary covers {summary.covers}, the discarded messages are {covers}"
 
 
-def _false_layers(
-    places: _Places, history: History, compaction: Compaction, content: str, stays: set[int]
-) -> Iterator[str]:
+def _false_layers(places: _Places, history: History, compaction: Compaction, content: str) -> Iterator[str]:
     """Checks the new summaries.
 
     Their ranges ascend and have only discarded messages; each stands in the place of its first message.
@@ -257,7 +255,7 @@ def _false_layers(
         yield f"the new summaries cover {spans}: the ranges must ascend and be disjoint"
     if compaction.covers != covers or joined([*covers, *spans]) != covers:
         yield f"the new summaries cover {spans}, the discarded messages are {covers}"
-    if view != _layers(history, stays, made):
+    if view != _layers(history, set(places.of(compaction.retained)), made):
         yield "the view is not the retained messages, with each summary where its first message stood"
     if made:
         yield from _other_text(compaction, made[-1], content)

@@ -9,22 +9,16 @@ from typing import Any, Literal, TypeAlias
 from siltstone.errors import ConfigError, ModelError, requires
 from siltstone.llm import Completion, CompletionRequest, ToolCall, UsageRecord
 
-# The calls that a model asks for, read from its answer.
+# The calls that a model asks for.
 
 
-def arguments_of(text: str) -> dict[str, Any]:
-    """The arguments of a call, which models write as JSON text.
-
-    Raises:
-        ModelError: they are not a JSON object.
-    """
+def _arguments(text: str) -> dict[str, Any] | str:
+    """The arguments of a call, which models write as JSON. What is no object stays as it was written."""
     try:
-        arguments = json.loads(text or "{}")
-    except (ValueError, RecursionError) as error:
-        raise ModelError(f"the model called a tool with arguments that are not JSON: {error}") from error
-    if not isinstance(arguments, dict):
-        raise ModelError(f"the model called a tool with {type(arguments).__name__}, not with an object")
-    return arguments
+        read = json.loads(text or "{}")
+    except (ValueError, RecursionError):
+        return text
+    return read if isinstance(read, dict) else text
 
 
 def _sent(request: CompletionRequest, result: Callable[[Any], dict[str, Any]]) -> list[Any]:
@@ -177,7 +171,7 @@ def _read_chat(answer: Any, model: str, request: CompletionRequest) -> Completio
         cached = (details.cached_tokens if details is not None else None) or 0
         record = UsageRecord(model, usage.prompt_tokens, usage.completion_tokens, cached, request.purpose)
     calls = tuple(
-        ToolCall(call.function.name, arguments_of(call.function.arguments), call.id)
+        ToolCall(call.function.name, _arguments(call.function.arguments), call.id)
         for call in choice.message.tool_calls or ()
         if call.type == "function"
     )
@@ -192,7 +186,7 @@ def _read_response(answer: Any, model: str, request: CompletionRequest) -> Compl
         cached = usage.input_tokens_details.cached_tokens or 0
         record = UsageRecord(model, usage.input_tokens, usage.output_tokens, cached, request.purpose)
     calls = tuple(
-        ToolCall(item.name, arguments_of(item.arguments), item.call_id)
+        ToolCall(item.name, _arguments(item.arguments), item.call_id)
         for item in answer.output
         if item.type == "function_call"
     )

@@ -18,7 +18,7 @@ from siltstone.llm import Steps, UsageRecord
 from siltstone.memory.base import Store, hurried
 from siltstone.memory.entry import ForgetCriteria, ForgetReport, SearchHit, SearchOptions
 from siltstone.memory.limits import checked_limit
-from siltstone.messages import RawMessage
+from siltstone.messages import RawMessage, SummaryMessage, unmarked
 from siltstone.session.background import Job
 from siltstone.session.boundary import (
     Prepared,
@@ -151,7 +151,7 @@ class SessionCalls:
 
     def _answer(self, state: SessionState, prepared: Prepared, recall: bool) -> Prepared:
         """A copy of *prepared* with its own lists, with recalled context and the model's note."""
-        answer = copied(prepared)
+        answer = self._sent(state, prepared)
         if self.recalling and recall:
             answer = self.recalling.placed(state, answer)
         if self._instructs:
@@ -179,7 +179,17 @@ class SessionCalls:
         self._last = (state, prepared)
         if self.recalling is not None:
             self.recalling.leave_out(state)
-        return copied(prepared)
+        return self._sent(state, prepared)
+
+    def _sent(self, state: SessionState, prepared: Prepared) -> Prepared:
+        """A copy of *prepared*. The model sees a documented summary as its system writes it, without a mark.
+
+        In a host's list the mark stays, since it may be all that comes back; so it does in ``history``.
+        """
+        answer = copied(prepared)
+        if not self._is_documented or state.host is not None or state.head is None:
+            return answer
+        return replace(answer, messages=[_without_mark(each) for each in answer.messages])
 
     def forgetting(self, criteria: ForgetCriteria) -> Steps[ForgetReport]:
         """``forget``."""
@@ -535,6 +545,12 @@ class SessionCalls:
     def _trigger(self, reason: Reason, focus: str | None) -> Trigger:
         window, beside = self.core.room
         return Trigger(reason, focus=focus, context_window=window, reserved_tokens=beside)
+
+
+def _without_mark(raw: Any) -> Any:
+    if not isinstance(raw, SummaryMessage):
+        return raw
+    return {"role": raw["role"], "content": unmarked(raw["content"])}
 
 
 def _is_as_before(state: SessionState, before: SessionState) -> bool:

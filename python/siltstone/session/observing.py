@@ -403,12 +403,17 @@ def _learn(core: SessionCore, state: views.SessionState, raws: Sequence[RawMessa
 
 
 def _derived_like(core: SessionCore, texts: Sequence[str]) -> list[list[Derived]]:
-    """The derived rows with each of *texts*, or with the text without its mark: renewed texts have none."""
+    """The derived rows with each of *texts*, or with the text without its mark: renewed texts have none.
+
+    A text may also be a summary of the view without its mark, as a documented system sends it.
+    """
     found = core.rows.derived_like(texts)
     bare = {text: chat.unmarked(text) for text, rows in zip(texts, found, strict=True) if not rows}
     asked = [text for text in bare if bare[text] != text]
     known = dict(zip(asked, core.rows.derived_like([bare[text] for text in asked]), strict=True))
-    return [rows or known.get(text, []) for text, rows in zip(texts, found, strict=True)]
+    shown = [item.derived_id for item in core.view if item.message.provenance == "compaction_summary"]
+    own = {chat.unmarked(row.raw): [row] for row in core.rows.derived([each for each in shown if each])}
+    return [rows or known.get(text) or own.get(text, []) for text, rows in zip(texts, found, strict=True)]
 
 
 def _check_branch(

@@ -25,17 +25,7 @@ from siltstone.session.core import SessionCore
 from siltstone.session.learning import learn_patterns
 from siltstone.session.recovery import recovery
 from siltstone.session.retention import only_new
-from siltstone.session.state import (
-    DERIVED,
-    RangeSet,
-    Request,
-    SessionState,
-    View,
-    common,
-    minus,
-    numbers,
-    union,
-)
+from siltstone.session.state import DERIVED, RangeSet, Request, SessionState, View, minus, numbers, union
 
 AHEAD = 8  #: older messages that one write makes findable ahead of time; the newest 8 messages never are
 
@@ -190,22 +180,16 @@ def _set_aside(core: SessionCore, result: Compaction, read: SessionState) -> Non
     def step() -> tuple[int, int]:
         if core.followed().version.redactions != redactions:
             raise stale(core)
-        known = core.requests.aside(redactions)
+        known, items = core.requests.aside(redactions), read.view.items()
+        unknown = set(numbers(minus(read.view.of_log(), known)))
         left = union(result.covers, covered([each.original for each in result.substitutes]))
-        gone = set(numbers(minus(common(left, read.view.of_log()), known)))
+        gone = unknown.intersection(numbers(left))
         if not gone:
             return 0, 0
-        unknown = set(numbers(minus(((0, read.end),), known)))
-        items = read.view.items()
-        messages = [(at, item.message) for at, item in enumerate(items) if item.message.seq in unknown]
-        lacking = [(at, message) for at, message in messages if _is_of_log(message)]
+        lacking = [(at, item.message) for at, item in enumerate(items) if item.message.seq in unknown]
         apart = gone.union(item.message.seq for item in items[-AHEAD:])
-        next_ones = (
-            message.seq
-            for _, message in lacking
-            if message.seq not in apart and message.role not in RULE_ROLES
-        )
-        gone.update(islice(next_ones, AHEAD))
+        others = (each for _, each in lacking if each.seq not in apart and each.role not in RULE_ROLES)
+        gone.update(each.seq for each in islice(others, AHEAD))
         places = [at for at, message in lacking if message.seq in gone]
         leaving, within = [items[at] for at in places], items
         if isinstance(result.discarded, Excerpt):  # each with its group: a result is known by its call
@@ -233,8 +217,4 @@ def _set_aside(core: SessionCore, result: Compaction, read: SessionState) -> Non
 
 def _spans(messages: Sequence[Any]) -> RangeSet:
     """The ranges of *messages* that are originals of the log, without summaries and substitutes."""
-    return covered(list(filter(_is_of_log, messages)))
-
-
-def _is_of_log(message: Message) -> bool:
-    return message.provenance not in DERIVED
+    return covered([each for each in messages if each.provenance not in DERIVED])

@@ -277,16 +277,6 @@ class SmartTrim(Configured[SmartTrimConfig]):
             return rewrite.clamped_alone(history, cut)
         return Skip(_SKIPS[reason], f"{run.tokens} tokens, the safe limit is {limit}: {reason}")
 
-    def trim(self, messages: Sequence[RawMessage], safe_limit: int) -> Trimmed:
-        """Trims a list of *messages* to *safe_limit* tokens, without a session. The list is not changed.
-
-        It gives the same result as ``smart_trim`` with the policy's settings.
-
-        Raises:
-            InvalidMessageError: one of *messages* is not a message.
-        """
-        return smart_trim(messages, safe_limit, self.config)
-
     def _limit(self, window: int) -> int | None:
         """The safe limit; None if the window is too small for one.
 

@@ -52,7 +52,7 @@ def read_text(source: str | os.PathLike[str]) -> str:
         raise ConfigError(f"a configuration must be a text or a path, got {source!r}", "config", source)
     path = Path(source)
     try:
-        return path.read_text("utf-8")
+        return path.read_text("utf-8-sig")  # editors of Windows write a mark of the encoding
     except (OSError, ValueError) as error:
         raise ConfigError(f"{path} cannot be read: {error}", field="config", value=str(path)) from error
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta, tzinfo
 from typing import Any, Final, Protocol, TypeAlias, TypedDict, Unpack
 
@@ -213,6 +213,7 @@ MAX_BYTES: Final = 50_000  #: bytes of one memory, as UTF-8
 _DEFAULT_TYPE: Final = "fact"
 
 SAVE_DESCRIPTION, SAVE_PARAMETERS = base.described(SAVE_NAME)
+SAVE: Final = base.Tool(SAVE_NAME, SAVE_DESCRIPTION, SAVE_PARAMETERS, str)  # its form, without a session
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,16 +272,17 @@ def memory_save(save: Callable[[SavedMemory], str], *, max_saves: int | None = N
             ensure_ascii=False,
         )
 
-    return base.Tool(SAVE_NAME, SAVE_DESCRIPTION, SAVE_PARAMETERS, run)
+    return replace(SAVE, run=run)
 
 
-def read_memory(arguments: Mapping[str, Any]) -> SavedMemory:
+def read_memory(arguments: str | Mapping[str, Any] | None) -> SavedMemory:
     """*arguments* as a memory.
 
     Raises:
-        InvalidArgumentsError: an unknown argument or type, an empty or too large content, or an importance
-            out of its range; the message says what is valid.
+        InvalidArgumentsError: no JSON object, an unknown argument or type, an empty or too large content, or
+            an importance out of its range; the message says what is valid.
     """
+    arguments = SAVE.read(arguments)
     base.check_names(SAVE_NAME, arguments, SAVE_PARAMETERS["properties"])
     content = arguments.get("content")
     if not isinstance(content, str) or not content.strip():

@@ -24,7 +24,7 @@ from siltstone.errors import ModelError, SiltstoneError
 from siltstone.llm import LAST_RESORT, Completion, CompletionRequest, Flow, ToolCall, relayed
 from siltstone.messages import History, Message, RawMessage, as_history, groups, opens_turn, unmarked
 from siltstone.systems.spacebot.config import CHECKPOINT_PROMPT, FORK_MARKER, OVERFLOW_MARKER, SUMMARY_PROMPT
-from siltstone.tools.memory import SAVE_NAME, read_memory
+from siltstone.tools.memory import SAVE, SAVE_NAME, read_memory
 
 if TYPE_CHECKING:
     from siltstone.systems.spacebot.tiered import TieredCompactor
@@ -334,11 +334,20 @@ def _turn(completion: Completion, called: int) -> list[dict[str, Any]]:
     first = called - len(completion.tool_calls)
     calls, results = list[dict[str, Any]](), list[dict[str, Any]]()
     for at, each in enumerate(completion.tool_calls, first):
-        name, function = each.id or f"call_{at}", {"name": each.name, "arguments": json.dumps(each.arguments)}
+        name, function = each.id or f"call_{at}", {"name": each.name, "arguments": _written(each) or "{}"}
         calls.append({"id": name, "type": "function", "function": function})
         results.append({"role": "tool", "tool_call_id": name, "content": _result(each)})
     answer = {"role": "assistant", "content": completion.text or None, "tool_calls": calls}
-    return [{**answer, **({"said": completion.said} if completion.said else {})}, *results]
+    is_whole = completion.said and all(map(_written, completion.tool_calls))
+    return [{**answer, **({"said": completion.said} if is_whole else {})}, *results]
+
+
+def _written(call: ToolCall) -> str:
+    """The arguments of *call* as JSON. Empty if they are broken: servers refuse these in what was said."""
+    try:
+        return json.dumps(dict(SAVE.read(call.arguments)))
+    except SiltstoneError:
+        return ""
 
 
 def _result(call: ToolCall) -> str:
