@@ -23,6 +23,7 @@ from siltstone.errors import InvalidMessageError, SiltstoneError
 from siltstone.messages import (
     Excerpt,
     History,
+    InjectedMessage,
     Message,
     RepairedMessage,
     SummaryMessage,
@@ -124,17 +125,16 @@ def lists(draw: Callable[..., Any]) -> list[Any]:
         if not raws:
             break
         at = draw(st.integers(0, len(raws) - 1))
-        kind = draw(st.sampled_from(["scrap", "scrap", "disguise", "summary", "fields"]))
+        kind = draw(st.sampled_from(["scrap", "scrap", "disguise", "summary", "note", "fields"]))
         if kind == "scrap":
             path = draw(st.sampled_from(places(raws[at])))
             raws[at] = replaced(raws[at], path, lambda _: draw(scraps))
         elif kind == "disguise" and isinstance(raws[at], dict):
             raws[at] = draw(st.sampled_from(disguised(raws[at])))
+        elif kind == "note":
+            raws.append(InjectedMessage(role="user", content="Open tasks: none."))
         elif kind == "summary":
-            start = draw(st.integers(0, 9))
-            ranges = draw(
-                st.sampled_from([((start, start + 3),), ((start, start + 1), (start + 4, start + 9))])
-            )
+            ranges = draw(st.sampled_from([((0, 3),), ((6, 9),), ((1, 2), (5, 10)), ((9, 10), (13, 18))]))
             raws[at] = SummaryMessage("[Context compacted] x\n\nSome of it.", ranges, draw(st.integers(1, 3)))
         elif isinstance(raws[at], dict):
             raws[at] = {**raws[at], **draw(st.dictionaries(st.sampled_from(FIELDS), scraps, max_size=2))}

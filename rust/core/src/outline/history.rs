@@ -258,8 +258,10 @@ impl Turns {
                 request,
             });
         }
-        let in_flight = !all.is_empty()
-            && (lines.all[lines.len() - 1].role != Role::Assistant || ends_waiting(lines, keys));
+        let said = |line: &Line| line.provenance != Provenance::Injected;
+        let last = lines.all.iter().rposition(said).filter(|_| !all.is_empty());
+        let in_flight = last
+            .is_some_and(|at| lines.all[at].role != Role::Assistant || waits_at(at, lines, keys));
         Self { all, in_flight }
     }
 
@@ -280,10 +282,10 @@ fn start_of(lines: &Lines, request: usize) -> usize {
     request - injected.count()
 }
 
-/// Whether a call of the last answer has no result yet. In the Responses API, the last answer is all items at the
-/// end.
-fn ends_waiting(lines: &Lines, keys: usize) -> bool {
-    let mut start = lines.len() - 1;
+/// Whether a call of the answer that ends at `last` has no result yet. In the Responses API, that is all items up to
+/// there.
+fn waits_at(last: usize, lines: &Lines, keys: usize) -> bool {
+    let mut start = last;
     while start > 0 {
         let before = lines.all[start - 1];
         if before.role != Role::Assistant || !before.is_item {
@@ -292,7 +294,7 @@ fn ends_waiting(lines: &Lines, keys: usize) -> bool {
         start -= 1;
     }
     let mut calls = Calls::new(lines.len(), keys);
-    for position in start..lines.len() {
+    for position in start..=last {
         for tie in lines.ties(position) {
             match *tie {
                 Tie::Call(key) => calls.open(key, position),
