@@ -33,10 +33,8 @@ from siltstone.recall import (
     is_recalled,
     parse_block,
     position,
-    query_of,
-    without_recalled,
 )
-from siltstone.recall.turn import queries_of, safe
+from siltstone.recall.turn import last_query, queries_of, safe
 from siltstone.systems.meerkat import CompactionConfig, ThresholdCompactor
 
 NOON = datetime(2026, 2, 10, 14, 31, tzinfo=UTC)
@@ -195,7 +193,7 @@ def test_what_is_no_tag_of_ours_stays_as_it_is() -> None:
 
 def test_oc_75_the_query_is_the_last_three_user_messages_oldest_first() -> None:
     told = history(user("one"), assistant("x"), user("two"), assistant("y"), user("three"), user("four"))
-    assert query_of(told) == "two three four"
+    assert last_query(told).text == "two three four"
 
 
 @pytest.mark.parametrize(
@@ -216,7 +214,7 @@ def test_oc_75_the_query_is_the_last_three_user_messages_oldest_first() -> None:
     ],
 )
 def test_oc_56_prefix_lines_are_skipped_and_pasted_logs_survive(text: str, query: str) -> None:
-    assert query_of(history(user(text))) == query
+    assert last_query(history(user(text))).text == query
 
 
 CALL = {"role": "assistant", "content": [{"type": "tool_use", "id": "c1", "name": "f", "input": {}}]}
@@ -268,7 +266,7 @@ def test_oc_17_oc_18_a_block_is_known_by_its_type_and_never_archived() -> None:
     assert message.provenance == "recalled_context"
     assert is_recalled(message)
     assert not indexable_text(message)
-    assert without_recalled([message]) == []
+    assert is_recalled(message)
 
 
 @pytest.mark.parametrize("framed", [True, False])
@@ -276,7 +274,7 @@ def test_oc_20_a_block_that_has_been_through_json_is_known_in_string_and_block_f
     text = build_block(FACTS, DETAILS, 4000, thirds, framed=framed).text
     copied = json.loads(json.dumps(RecalledMessage(text)))
     parts = {"role": "user", "content": [{"type": "text", "text": text}]}
-    assert without_recalled(history(copied, parts)) == []
+    assert all(map(is_recalled, history(copied, parts)))
 
 
 @pytest.mark.parametrize(
@@ -290,8 +288,8 @@ def test_oc_20_a_block_that_has_been_through_json_is_known_in_string_and_block_f
     ],
 )
 def test_oc_20_a_user_who_quotes_a_block_is_left_alone(text: str) -> None:
-    assert len(without_recalled(history(user(text)))) == 1
-    assert len(without_recalled(history(assistant(DOCUMENTED)))) == 1
+    assert not is_recalled(history(user(text))[0])
+    assert not is_recalled(history(assistant(DOCUMENTED))[0])
 
 
 class Shelf:
@@ -324,7 +322,7 @@ def recall(shelf: Shelf, **changed: Any) -> Recall:
 def test_oc_20_a_block_that_has_been_through_json_is_no_part_of_the_query() -> None:
     text = build_block(FACTS, DETAILS, 4000, thirds, framed=True).text
     told = history(user("one"), assistant("x"), user(text), user("two"), user(DOCUMENTED), user("three"))
-    assert query_of(told) == "one two three"
+    assert last_query(told).text == "one two three"
 
 
 def test_one_search_a_turn_and_the_same_bytes_through_its_tool_loop() -> None:
@@ -438,6 +436,18 @@ def test_the_queries_of_a_message_are_tried_from_its_questions_to_all_of_it() ->
     ]
     long = history(user("Who paid?" + " The job is done." * 30), user("And the second one?"))
     assert [each[0].text for each in queries_of(long)][1:] == ["Who paid? And the second one?"]
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "We painted the fence. What did Ida order. Then it rained. So we slept.",
+        "so we painted the fence and it rained and anyway what did Ida order",
+    ],
+)
+def test_a_question_without_its_mark_is_searched_for_at_last(said: str) -> None:
+    *_, (last,) = queries_of(history(user(said)))
+    assert last.text.lower().startswith("what did ida order")
 
 
 @pytest.mark.parametrize("day", ["on 3 June, 2023", "June 3rd", "am 3. Juni 2023", "el 3 de mayo de 2023"])

@@ -13,6 +13,4 @@ from siltstone.recall.turn import (
     may_be_recalled as may_be_recalled,
     parse_block as parse_block,
     position as position,
-    query_of as query_of,
-    without_recalled as without_recalled,
 )

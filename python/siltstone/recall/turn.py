@@ -51,7 +51,15 @@ _END: Final = 8_000  #: characters at either end of a message that are taken apa
 _LONGEST: Final = 300  #: characters of a sentence that is searched for alone: its end, where the question is
 _QUESTIONS: Final = 3  #: questions of a message that are searched for, at most
 _ASKS: Final = ("?", "？", "؟", "՞", "吗", "呢", "嗎", "か", "か。", '?"', "?)", "?»", "?”", "？」")
-_SENTENCE: Final = re.compile(r"(?<=[.!?؟։])(?<!\b\d\.)(?<!\b\d\d\.)[\"')»”]?\s+|(?<=[。！？])|\n+")
+#: What a question begins with, where its mark is missing, and up to eleven words after it.
+_ASKED: Final = re.compile(
+    r"\b(?:what|which|who|whose|where|when|why|how|welche\w?|wer|wem|wo|wohin|wann|warum|wie|qu[eé]|cu[aá]l|cu[aá]les"
+    r"|qui[eé]n|d[oó]nde|cu[aá]ndo|cu[aá]nt[oa]s?|c[oó]mo)\b(?:\W+\w+){2,11}",
+    re.IGNORECASE,
+)
+_SENTENCE: Final = re.compile(
+    r"(?<=[.!?؟։])(?<!\b\d\.)(?<!\b\d\d\.)[\"')»”]?\s+|(?<=[。！？])|(?<=[\u3400-\u9fff][?!])|\n+"
+)
 _MONTH: Final = r"(?:jan|feb|mar|mär|apr|abr|ma[iy]|jun|jul|aug|ago|sep|o[ck]t|nov|de[cz]|dic|ene)[a-zä]*\.?"
 #: A day or a time of day: in figures, in English, German, Spanish and Chinese.
 _DATE: Final = re.compile(
@@ -73,17 +81,12 @@ class Query(NamedTuple):
     seqs: tuple[int, ...]
 
 
-def query_of(history: Sequence[Message]) -> str:
+def last_query(history: Sequence[Message]) -> Query:
     """The last user messages, at most three, oldest first, joined by a space.
 
     Lines that a host has written at the beginning of a message are skipped; such lines further down are the
     user's, as in a pasted log.
     """
-    return last_query(history).text
-
-
-def last_query(history: Sequence[Message]) -> Query:
-    """The query of :func:`query_of`, with its messages."""
     return _joined([*islice(_spoken(history), _MESSAGES)])
 
 
@@ -93,8 +96,9 @@ def queries_of(history: Sequence[Message]) -> Iterator[tuple[Query, ...]]:
     First the questions of the newest message, each alone: a score is a share of the highest possible score
     of its query, so every other word would lower it. Then the questions without dates, which few messages
     repeat; each question with the sentence before it, which may name what it is about; the whole message, if
-    it has at most ``WORDS`` words; its last two sentences and its first; then the newest three messages
-    together, if it says too little ("and the second one?"): else they would find what was asked before.
+    it has at most ``WORDS`` words; its last two sentences and its first; what a word of a question begins, if
+    no question has a mark; then the newest three messages together, if it says too little ("and the second
+    one?"): else they would find what was asked before.
     """
     spoken = _spoken(history)
     newest = next(spoken, None)
@@ -103,10 +107,9 @@ def queries_of(history: Sequence[Message]) -> Iterator[tuple[Query, ...]]:
     text, seq = newest
     for together in _parts(text):
         yield tuple(Query(part, (seq,)) for part in together)
-    if len(words(text[-_END:])) <= _SAYS_LITTLE:
-        before = [(said, at) for long, at in islice(spoken, _MESSAGES - 1) if (said := _asked(long))]
-        if before:
-            yield (_joined([newest, *before]),)
+    few = islice(spoken, _MESSAGES - 1) if len(words(text[-_END:])) <= _SAYS_LITTLE else ()
+    if before := [(said, at) for long, at in few if (said := _asked(long))]:
+        yield (_joined([newest, *before]),)
 
 
 def _asked(text: str) -> str:
@@ -128,6 +131,7 @@ def _parts(text: str) -> Iterator[tuple[str, ...]]:
         tuple(f"{sentences[place - 1]} {sentences[place]}" for place in asking if place),
         (text,) if len(sentences) < 2 or len(text.split()) <= WORDS else (),
         *((each,) for each in (*sentences[:-3:-1], *sentences[:1])),
+        () if asking else tuple(part for each in sentences for part in _ASKED.findall(each))[-_QUESTIONS:],
     ]
     known: set[str] = set()
     for together in tries:
@@ -332,11 +336,6 @@ _STANDING: Final = BlockWriter(_SPECIAL, safe, _word, standing_frame)
 
 
 # Finds the place of the block in a history, and the blocks of earlier calls.
-
-
-def without_recalled(history: Iterable[Message]) -> list[Message]:
-    """*history* without blocks of earlier calls, whether their content is a string or a list."""
-    return [message for message in history if not is_recalled(message)]
 
 
 def position(history: Sequence[Message], placement: Literal["head", "tail"] = "tail") -> int:
@@ -554,8 +553,7 @@ class Recall:
 
     def _block(self, queries: Sequence[str], limit: int, cap: int) -> RecallBlock:
         sources, cut = self._sources, self._excerpt if self.config.cut else None
-        known = {fact.content: fact for query in queries for fact in sources.facts(query, FACT_LIMIT)}
-        facts = [*known.values()]
+        facts = [*{fact.content: fact for each in queries for fact in sources.facts(each, FACT_LIMIT)}.values()]
         if self._writes is not None and len(queries) == 1:
             block = self._writes.block(queries[0], limit, facts, self._options(cap, cut))
             if block is not None:
