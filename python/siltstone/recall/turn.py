@@ -553,7 +553,7 @@ class Recall:
 
     def _block(self, queries: Sequence[str], limit: int, cap: int) -> RecallBlock:
         sources, cut = self._sources, self._excerpt if self.config.cut else None
-        facts = [*{fact.content: fact for each in queries for fact in sources.facts(each, FACT_LIMIT)}.values()]
+        facts = [*{fact.content: fact for one in queries for fact in sources.facts(one, FACT_LIMIT)}.values()]
         if self._writes is not None and len(queries) == 1:
             block = self._writes.block(queries[0], limit, facts, self._options(cap, cut))
             if block is not None:
