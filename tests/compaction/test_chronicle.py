@@ -158,6 +158,20 @@ def test_checkpoints_that_were_finished_stand_when_a_later_one_fails():
     assert_contiguous(session)
 
 
+def test_checkpoints_that_end_within_a_call_and_its_results_stand_for_nothing():
+    def model(request: Any) -> Any:
+        if "The result." in str(request):
+            raise OSError("down")
+        return "One\n\nThe first."
+
+    session = play(model, max_messages_per_checkpoint=1, whole_turns=False)
+    session.append(*exchange("c" * 300, f"The result. {filler(90)}"), *turns(3))
+    before = list(session.view)
+    outcome = session.compact()
+    assert isinstance(outcome, Failed)
+    assert (outcome.reason, session.view, checkpoints(session)) == ("no_reduction", before, [])
+
+
 def test_older_summaries_are_read_again_for_the_first_checkpoint():
     session = play()
     rolling = TieredCompactor(TieredConfig(retry_delay=0))

@@ -278,6 +278,9 @@ class ChronicleRun(TieredRun):
                 _log.warning("a checkpoint of a session was not written: %s", error)
                 end = self._position(piece.start)
                 break
+        if not self._selection(end).discarded:
+            why = "the checkpoints that were written end within a call and its results, which leave together"
+            raise base.CompactionError(why, reason="no_reduction", usage=tuple(calls.usage))
         yield from self._rolled_up(calls)
         compaction = self._compaction(end, degraded=calls.degraded)
         compaction = replace(compaction, usage=tuple(calls.usage), tool_calls=tuple(calls.tool_calls))
@@ -507,18 +510,9 @@ class ChronicleRun(TieredRun):
 def _rollup(among: Sequence[base.Checkpoint], level: int) -> base.Checkpoint:
     """The roll-up that covers *among*, without a text."""
     times = [at for each in among for at in (each.said_from, each.said_to) if at is not None]
-    return base.Checkpoint(
-        among[0].first,
-        among[-1].last,
-        level,
-        "rollup",
-        among[0].start,
-        among[-1].end,
-        sum(each.messages for each in among),
-        sum(each.tokens for each in among),
-        min(times, default=None),
-        max(times, default=None),
-    )
+    first, last, said = among[0], among[-1], (min(times, default=None), max(times, default=None))
+    sums = sum(each.messages for each in among), sum(each.tokens for each in among)
+    return base.Checkpoint(first.first, last.last, level, "rollup", first.start, last.end, *sums, *said)
 
 
 def _alone(message: Message) -> list[base.Checkpoint]:
