@@ -30,8 +30,7 @@ use crate::tokenize::{Class, fold as class_of};
 use super::fields::MONTHS;
 use super::language_choice::Language;
 use super::normal::fold_into;
-use super::stop_words::says_nothing;
-use super::stop_words::{is_function_character, is_stop_word_of_script};
+use super::stop_words::{is_function_character, is_stop_word_of_script, says_nothing};
 
 /// The role of a word in a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

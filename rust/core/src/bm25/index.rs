@@ -6,9 +6,7 @@ use std::sync::OnceLock;
 use hashbrown::HashSet;
 
 use crate::bm25::lists::FREQUENT;
-use crate::bm25::score::Bm25Params;
-use crate::bm25::score::Collection;
-use crate::bm25::score::{Norms, Short, short};
+use crate::bm25::score::{Bm25Params, Collection, Norms, Short, short};
 use crate::bm25::terms::{Document, Query};
 use crate::postings::{Hashes, Postings};
 

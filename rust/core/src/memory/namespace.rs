@@ -19,9 +19,7 @@ use crate::memory::catch_up::Analysed;
 use crate::memory::namespace_search::{
     Said, Source, Unread, context, label, message_of, messages, place, whole_row,
 };
-use crate::memory::session_index::Reading;
-use crate::memory::session_index::RequiredIndexes;
-use crate::memory::session_index::{Dense, NO_REVISION, Scope};
+use crate::memory::session_index::{Dense, NO_REVISION, Reading, RequiredIndexes, Scope};
 use crate::sqlite::entry::{self, Listed};
 use crate::sqlite::session::{self, Standing};
 use crate::sqlite::{EmbedderRow, NewEntry, SessionRow, Transaction, vectors};

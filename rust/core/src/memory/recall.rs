@@ -2,14 +2,12 @@
 
 use crate::error::{ErrorKind, Result};
 use crate::id::{EntryId, SessionId};
-use crate::memory::namespace_search::Across;
-use crate::memory::namespace_search::Unread;
+use crate::memory::namespace_search::{Across, Unread};
 use crate::memory::options::{QueryVector, Ranker, SearchOptions};
 use crate::memory::search::{Found, Hit};
 use crate::memory::store::Store;
 use crate::recall_block::Detail;
-use crate::sqlite::Transaction;
-use crate::sqlite::{StoredEntry, entry, repair};
+use crate::sqlite::{StoredEntry, Transaction, entry, repair};
 
 /// The conditions of a recall.
 #[derive(Clone, Debug, Default)]

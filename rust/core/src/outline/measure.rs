@@ -2,8 +2,7 @@
 
 use super::groups::{Key, Keys};
 use super::lines::{Line, Provenance, Role, Tie};
-use super::read::{Arguments, Fields, MAX_MESSAGE_BYTES, Sink};
-use super::read::{Dialect, is_marked, read};
+use super::read::{Arguments, Dialect, Fields, MAX_MESSAGE_BYTES, Sink, is_marked, read};
 use super::value::{Field, MAX_DEPTH, Value};
 use crate::json::{string_size, weigh};
 use crate::tokens::{Family, TOKEN, TextSize, at_least_one, bytes_over_four, chars_over_three};

@@ -3,11 +3,9 @@
 use std::sync::Arc;
 
 use crate::error::Result;
-use crate::redact::rules::PREFILTER;
-use crate::redact::rules::{Options, Rules};
+use crate::redact::rules::{Options, PREFILTER, Rules};
 use crate::redact::runs::{self, Run};
-use crate::redact::search::Search;
-use crate::redact::search::{self, Span};
+use crate::redact::search::{self, Search, Span};
 use crate::redact::table::TABLE;
 
 /// The most passes over a text. Another pass is needed since a placeholder may create a word boundary, and so a new

@@ -8,8 +8,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::sqlite::compactions::{Range, parse_ranges};
-use crate::sqlite::row::Columns;
-use crate::sqlite::row::{Checksum, corrupt};
+use crate::sqlite::row::{Checksum, Columns, corrupt};
 use crate::sqlite::session::SessionRow;
 use crate::sqlite::transaction::Transaction;
 

@@ -8,8 +8,7 @@ use crate::id::EntryId;
 use crate::json::{first_string, write_string};
 use crate::sqlite::log;
 use crate::sqlite::meta;
-use crate::sqlite::row::{Checksum, corrupt};
-use crate::sqlite::row::{Columns, check_list};
+use crate::sqlite::row::{Checksum, Columns, check_list, corrupt};
 use crate::sqlite::session::SessionRow;
 use crate::sqlite::transaction::Transaction;
 

@@ -4,8 +4,7 @@ use rusqlite::{Connection, Params, Row, params};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::sqlite::meta;
-use crate::sqlite::row::Checksum;
-use crate::sqlite::row::Columns;
+use crate::sqlite::row::{Checksum, Columns};
 use crate::sqlite::session::SessionRow;
 use crate::sqlite::transaction::Transaction;
 

@@ -8,8 +8,7 @@
 use rusqlite::{Connection, Row, params};
 
 use crate::error::Result;
-use crate::sqlite::row::Checksum;
-use crate::sqlite::row::Columns;
+use crate::sqlite::row::{Checksum, Columns};
 use crate::sqlite::transaction::Transaction;
 
 pub(super) const TABLE: &str = "forgotten";

@@ -6,8 +6,7 @@
 use rusqlite::{Connection, Row, params};
 
 use crate::error::{Error, ErrorKind, Result, check_memory};
-use crate::sqlite::row::Checksum;
-use crate::sqlite::row::Columns;
+use crate::sqlite::row::{Checksum, Columns};
 use crate::sqlite::session::SessionRow;
 use crate::sqlite::transaction::Transaction;
 

@@ -7,8 +7,7 @@ use crate::error::{ErrorKind, Result};
 use crate::id::EntryId;
 use crate::sqlite::entry::{self, StoredEntry};
 use crate::sqlite::meta;
-use crate::sqlite::row::Checksum;
-use crate::sqlite::row::Columns;
+use crate::sqlite::row::{Checksum, Columns};
 use crate::sqlite::transaction::Transaction;
 
 pub(super) const TABLE: &str = "vector";
