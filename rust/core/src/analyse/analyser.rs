@@ -8,11 +8,8 @@ use std::mem;
 use parking_lot::{Mutex, const_mutex};
 
 use super::corrections::for_each_grouped;
-use super::fields;
-use super::fields::{has_character, passages};
-use super::language_choice::Language;
-use super::language_choice::LanguageChoice;
-use super::language_choice::language_in;
+use super::fields::{self, has_character, passages};
+use super::language_choice::{Language, LanguageChoice, language_in};
 use super::normal::hash;
 use super::terms::{AT_ONCE, Cluster, Found, Inside, Reader};
 use crate::simd::clusters::Clusters;
@@ -323,6 +320,23 @@ mod tests {
                 let text = format!("walking{number}ed the paintings of_mud{number} Ann's");
                 assert_eq!(quickly(&mut analyser, &text), plainly(&text), "{text:?}");
             }
+        }
+    }
+
+    #[test]
+    fn a_text_that_is_read_again_has_the_same_terms_and_names() {
+        let mut analyser = Analyser::default();
+        for text in [
+            "silt A_ A's",
+            "silt Who_ Will it's I'm",
+            "silt The A. a_ It-",
+        ] {
+            let mut read = || {
+                let (mut terms, mut inside) = (Vec::new(), Vec::new());
+                analyser.read_own(text, LanguageChoice::AUTO, &mut terms, &mut inside);
+                (terms, inside)
+            };
+            assert_eq!(read(), read(), "{text}");
         }
     }
 

@@ -43,21 +43,21 @@ pub(crate) fn corrections(
     let Some(alphabet) = word.chars().next().and_then(alphabet) else {
         return found;
     };
+    let mut offer = |edited: &str| {
+        for normalizer in normalizers {
+            let normal = normalizer.normal(edited);
+            let term = hash(&normal);
+            // Few are asked for, so this comes first.
+            if is_asked(term) && !is_stop_word(edited) {
+                found.push((term, normal.into_owned()));
+            }
+        }
+    };
     // Nearly all words are plain. They are edited as bytes, without a string for each edit.
     if alphabet == LATIN && word.bytes().all(|letter| letter.is_ascii_lowercase()) {
         let alphabet: Vec<u8> = (b'a'..=b'z').collect();
         for_each_edit(word.as_bytes(), &alphabet, |edited| {
-            let Ok(edited) = str::from_utf8(edited) else {
-                return;
-            };
-            for normalizer in normalizers {
-                let normal = normalizer.normal(edited);
-                let term = hash(&normal);
-                // Few are asked for, so this comes first.
-                if is_asked(term) && !is_stop_word(edited) {
-                    found.push((term, normal.into_owned()));
-                }
-            }
+            str::from_utf8(edited).into_iter().for_each(&mut offer);
         });
         return found;
     }
@@ -66,14 +66,7 @@ pub(crate) fn corrections(
     for_each_edit(&letters, &alphabet, |edited| {
         text.clear();
         text.extend(edited);
-        for normalizer in normalizers {
-            let normal = normalizer.normal(&text);
-            let term = hash(&normal);
-            // Few are asked for, so this comes first.
-            if is_asked(term) && !is_stop_word(&text) {
-                found.push((term, normal.into_owned()));
-            }
-        }
+        offer(&text);
     });
     found
 }
@@ -183,16 +176,18 @@ struct Groups<'a> {
 
 impl Groups<'_> {
     fn for_each(&self, visit: &mut impl FnMut(usize, &str)) {
-        for first in 0..self.groups.len() {
+        // One group alone is no number in groups.
+        for first in 0..self.groups.len().saturating_sub(1) {
             let (number, thousands) = (self.number(first), self.thousands(first));
             let thousands = if thousands == number { 0 } else { thousands };
-            for length in [number, thousands, self.other(first)] {
+            let lengths = [number, thousands, self.other(first)];
+            for length in lengths.into_iter().filter(|&length| length > 1) {
                 let groups = &self.groups[first..first + length];
                 let word: String = groups
                     .iter()
                     .map(|group| &self.text[group.clone()])
                     .collect();
-                if length > 1 && word.len() <= LONGEST {
+                if word.len() <= LONGEST {
                     let end = groups[length - 1].end;
                     let is_space = |byte: &u8| matches!(byte, b' ' | b'\t'..=b'\r');
                     let space = self.text.as_bytes()[end..].iter().position(is_space);

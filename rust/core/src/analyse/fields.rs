@@ -155,37 +155,50 @@ pub(crate) struct Gist {
 impl Gist {
     /// The numbers of a text.
     pub(crate) fn of(text: &str) -> Self {
-        let mut whole = String::with_capacity(text.len());
-        let mut shape = String::with_capacity(text.len());
-        let mut numbers = 0;
         let mut asks = 0;
         let only_asks = only_asks(text, |question| asks |= word_bits(question));
         let is_around =
             |c: char| c.is_whitespace() || matches!(c, '.' | '?' | '!' | '。' | '？' | '！');
-        for piece in text.trim_matches(is_around).split_whitespace() {
-            if !whole.is_empty() {
-                whole.push(' ');
-                shape.push(' ');
-            }
-            let start = whole.len();
-            if piece.is_ascii() {
-                whole.push_str(piece);
-                whole[start..].make_ascii_lowercase();
-            } else {
-                whole.extend(piece.chars().flat_map(char::to_lowercase));
-            }
-            numbers += mask_into(&mut shape, &whole[start..]);
-        }
+        let said = plain(text.trim_matches(is_around));
+        let whole = hash(&said);
+        let may_be_line = said.len() <= LINE && said.contains(char::is_numeric);
         Self {
-            whole: hash(&whole),
-            shape: hash(if numbers > 1 && whole.len() <= LINE {
-                &shape
-            } else {
-                &whole
-            }),
+            whole,
+            shape: may_be_line.then(|| shape(&said)).flatten().unwrap_or(whole),
             asks: if only_asks { asks } else { 0 },
         }
     }
+}
+
+/// A text in lower case, with one space for each white space.
+fn plain(text: &str) -> String {
+    if text.is_ascii() {
+        let mut bytes = text.to_ascii_lowercase().into_bytes();
+        for byte in &mut bytes {
+            *byte = if matches!(byte, b'\t'..=b'\r') {
+                b' '
+            } else {
+                *byte
+            };
+        }
+        bytes.dedup_by(|byte, before| *byte == b' ' && *before == b' ');
+        return String::from_utf8(bytes).unwrap_or_default();
+    }
+    let mut plain = String::with_capacity(text.len());
+    for piece in text.split_whitespace() {
+        plain.push_str(if plain.is_empty() { "" } else { " " });
+        plain.extend(piece.chars().flat_map(char::to_lowercase));
+    }
+    plain
+}
+
+/// The number of a text in lower case with one sign for each number; None if it has fewer than two.
+fn shape(said: &str) -> Option<u64> {
+    let (mut shape, mut numbers) = (String::with_capacity(said.len()), 0);
+    for piece in said.split_inclusive(' ') {
+        numbers += mask_into(&mut shape, piece);
+    }
+    (numbers > 1).then(|| hash(&shape))
 }
 
 /// One bit of 64 for each term of a text, without those of a greeting. Two different terms may have the same bit.

@@ -67,9 +67,9 @@ pub(super) fn only_asks(text: &str, mut visit: impl FnMut(&str)) -> bool {
     let (mut is_asked, mut rest) = (false, text.trim());
     while !rest.is_empty() {
         let is_end = |&(at, c): &(usize, char)| {
-            let after = rest[at + c.len_utf8()..].chars().next();
+            let is_last = || !rest[at + 1..].starts_with(|c: char| !c.is_whitespace());
             matches!(c, '\n' | '。' | '？' | '！' | '؟')
-                || matches!(c, '.' | '?' | '!') && after.is_none_or(char::is_whitespace)
+                || matches!(c, '.' | '?' | '!') && is_last()
         };
         let end = rest.char_indices().find(is_end);
         let (sentence, mark) = end.map_or((rest, '\n'), |(at, c)| (&rest[..at], c));
@@ -78,12 +78,21 @@ pub(super) fn only_asks(text: &str, mut visit: impl FnMut(&str)) -> bool {
             is_asked = true;
             visit(sentence);
         } else if (sentence.split_whitespace().nth(2).is_some() || sentence.len() > 40)
-            && !terms(sentence).into_iter().all(is_greeting)
+            && !greets(sentence)
         {
             return false;
         }
     }
     is_asked
+}
+
+/// Whether all words of a sentence are of a greeting. Its first words nearly always tell that they are not.
+fn greets(sentence: &str) -> bool {
+    let mut spaces = sentence.match_indices(char::is_whitespace);
+    let first = spaces.nth(5).map_or(sentence, |(at, _)| &sentence[..at]);
+    let are = |text: &str| terms(text).into_iter().all(is_greeting);
+    // Behind a word of a greeting, function words alone are no terms: they are none of the whole sentence either.
+    are(&format!("hello {first}")) && are(sentence)
 }
 
 /// Whether a sentence without a mark begins as a question or a request for an answer does.

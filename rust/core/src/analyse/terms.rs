@@ -344,7 +344,8 @@ impl<'a> Found<'a> {
     #[inline]
     fn push_word(&mut self, told: Told, language: Language, word: &str) {
         self.push(told);
-        if told.flags.0 & (Flags::SAYS | Flags::INSIDE) == 0 && is_name(language, word) {
+        let is_silent = told.flags.0 & (Flags::SAYS | Flags::INSIDE) == 0;
+        if is_silent && is_name(language, word) && is_plain_word(word) {
             self.push_inside(told.term);
         }
     }

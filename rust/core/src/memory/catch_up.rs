@@ -300,27 +300,20 @@ impl Scope {
     /// Adds a row to the indexes that lack it: the entry at `place`, or a new entry. False if another entry is at
     /// `place`.
     fn take(&mut self, place: usize, stored: &StoredEntry) -> Result<bool> {
-        let known = self.entries.get(place).map(|&(id, _)| id);
-        if known.is_some_and(|id| id != stored.id) {
-            return Ok(false);
-        }
-        let needs = RequiredIndexes {
-            terms: self.made.terms && self.lexical.len() == place,
-            buckets: self.made.buckets && self.cosine.len() == place,
-            graph: self.made().graph.filter(|_| known.is_none()),
-            labels: false,
+        let Some(&(known, _)) = self.entries.get(place) else {
+            let analysed = Analysed::of(&stored.entry, self.reading, self.made());
+            return self.push(stored.id, analysed).map(|()| true);
         };
-        if known.is_none() {
-            self.expiry
-                .push(self.entries.len(), stored.entry.expires_at);
-            self.repeats.push(Gist::of(&stored.entry.text));
-            self.entries.push((stored.id, stored.entry.created_at));
-        }
-        if !needs.is_nothing() {
+        if known == stored.id {
+            let needs = RequiredIndexes {
+                terms: self.made.terms && self.lexical.len() == place,
+                buckets: self.made.buckets && self.cosine.len() == place,
+                ..RequiredIndexes::NOTHING
+            };
             let analysed = Analysed::of(&stored.entry, self.reading, needs);
             self.add(stored.id, analysed, needs)?;
         }
-        Ok(true)
+        Ok(known == stored.id)
     }
 
     /// Takes the indexes of a cache, if the scope is empty or its entries begin with those of the cache.
