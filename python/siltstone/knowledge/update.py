@@ -129,7 +129,7 @@ def _stems(line: str) -> frozenset[str]:
 
 
 _LEFT_OUT: Final = _stems(words_of("left out"))
-_ENDING: Final = re.compile("(?<=[a-z]{4})(?:ion|ment|er|or|ance|ence|ly)$")
+_ENDING: Final = re.compile("(?<=[a-z]{4})(?:ion|ment|er|or|ance|ence|ly|al)$")
 
 
 def _root(word: str) -> str:
@@ -164,6 +164,7 @@ _LIVES: Final = _stems("live 住")
 _GATHERS: Final = _stems("take eat drink like love hate know speak own play read allergic")
 _DAYS: Final = _stems(words_of("days"))
 _UNITS: Final = _stems(words_of("units"))
+_A_UNIT: Final = {("1", unit) for unit in _UNITS}
 _TIMES: Final = _DAYS | _stems(words_of("times"))
 
 
@@ -229,12 +230,16 @@ def statement(text: str) -> Statement:
     front = _FRONT.match(plain)
     said = _tokens(plain[front.end() :] if front else plain)
     tokens = [form for form, _, _ in said]
-    fronted = [form for form, _, _ in _tokens(front[0])] if front else []
+    whole = [*(_tokens(front[0]) if front else ()), *said]
+    fronted = [form for form, _, _ in whole[: len(whole) - len(said)]]
     every = [word for word in (*tokens, *fronted) if word not in ("of", "for", "be", "→", "是", "在")]
     tied = frozenset((word, behind) for word, behind in pairwise(every) if word in _TIES)
     verb = tokens.index("→") if "→" in tokens else _verb(said)
     names = (form for form, word, _ in said if word[0].isupper() or not word.isalpha())
-    gist = frozenset(part for word in every for part in _parts(word)) - _SOFT
+    proper = {
+        form for form, word, _ in whole[1:] if word[0].isupper() and word != "I" and not plain.isupper()
+    }
+    gist = frozenset(part for word in every for part in _parts(word)) - (_SOFT - proper)
     is_change, before = "→" in tokens, tokens[: max(0, verb)]
     return Statement(
         tokens=tuple(tokens), content=tuple(sorted(every)), tied=tied, verb=verb, is_change=is_change,
@@ -243,7 +248,7 @@ def statement(text: str) -> Statement:
         is_past=not is_change and verb >= 0
         and (tokens[verb] in _PAST or (said[verb][1].lower().endswith("ed") and tokens[verb][-2:] != "ed")),
         is_definite=plain[:4].lower() == "the ",
-        gist=gist - {"1"} if sum(word[0].isdigit() for word in gist) > 1 else gist,
+        gist=gist - {"1"} if {*pairwise(tokens)} & _A_UNIT and any(map(str.isdigit, gist - {"1"})) else gist,
     )  # fmt: skip
 
 
@@ -295,9 +300,12 @@ def repeats(one: str, other: str) -> bool:
     """Whether two sentences say the same of the same, in other words or in another order."""
     left, right = statement(one), statement(other)
     both, extra = left.gist & right.gist, left.gist ^ right.gist
-    weak = _WEAK | _VERBS if any(word[0].isdigit() or word in _DAYS for word in both) else _WEAK
-    is_less = extra <= weak and len(extra) < min(3, len(both)) and (extra <= left.gist or extra <= right.gist)
-    if (extra and not is_less) or (len(both) < 2 and left.content != right.content):
+    has_number = any(word[0].isdigit() or word in _DAYS for word in both)
+    longer, shorter = (left, right) if left.gist > right.gist else (right, left)
+    is_less = extra <= (_WEAK | _VERBS if has_number else _WEAK) and len(extra) < min(3, len(both))
+    if not longer.gist >= shorter.gist or not (is_less or _adds_little(longer, shorter, extra)):
+        return False
+    if len(both) < 2 and left.content != right.content:
         return False
     mine, theirs = (
         {(tie, part) for tie, word in said.tied if tie in _WAYS for part in both.intersection(_parts(word))}
@@ -313,6 +321,18 @@ def repeats(one: str, other: str) -> bool:
     is_turned = not _PREPOSITIONS.isdisjoint((left.tokens[0], right.tokens[0]))  # "next to the door hangs"
     has_same_places = not first - second or not second - first  # around the verb
     return has_same_places or is_turned or is_equation or verbs[0] != verbs[1] or "marry" in both
+
+
+def _adds_little(longer: Statement, shorter: Statement, extra: frozenset[str]) -> bool:
+    """Whether the one *extra* word of the longer sentence is behind the verb, and no qualifier."""
+    places = [place for place, word in enumerate(longer.tokens) if not extra.isdisjoint(_parts(word))]
+    if not extra or len(extra) > 1 or len(places) != 1 or longer.says_change != shorter.says_change:
+        return not extra
+    [place] = places
+    before, word, behind = ("", *longer.tokens, "")[place : place + 3]
+    is_qualifier = before in _PREPOSITIONS or not shorter.gist.isdisjoint(_parts(behind))
+    is_fixed = word in longer.names | _NEVER or not word.isascii() or place < longer.verb
+    return longer.verb >= 0 and len(shorter.gist) > 1 and not is_qualifier and not is_fixed
 
 
 def _actors(said: Statement, other: Statement) -> list[str]:
@@ -347,7 +367,7 @@ def replaces(new: str, old: str) -> str:
     owners = {"i", "we"}
     is_same = after.front == before.front and after.subject - owners == before.subject - owners
     if after.denies != before.denies:
-        deny = {"not", "never", "不", "没", "do", "can", "will", "at", "all"}
+        deny = {"not", "never", "不", "没", "do", "can", "will", "at", "all", "能"}
         now, was = (frozenset(said.content) - deny for said in (after, before))
         is_said = after.denies and (after.verb > 0 or not after.tokens[-1].isascii())
         is_less = is_said and after.tokens[after.verb] in was and len(now - owners) > 1 and now <= was
