@@ -82,8 +82,7 @@ _SAME_AS: Final = {said.lower(): word for word, line in rows("same") for said in
 _PHRASES: Final = sorted(_SAME_AS, key=len, reverse=True)
 _IN_ENGLISH: Final = "|".join(said for said in _PHRASES if said[0].isascii())
 _SIGNS: Final = "|".join(said for said in _PHRASES if not said[0].isascii())
-_FIRST_SIGNS: Final = "".join({said[0] for said in _PHRASES if not said[0].isascii()})
-_SAYS_SAME: Final = re.compile(rf"\b(?:{_IN_ENGLISH})\b|(?=[{_FIRST_SIGNS}])(?-i:{_SIGNS})", re.IGNORECASE)
+_SAYS_SAME: Final = re.compile(rf"\b(?:{_IN_ENGLISH})\b|(?=[{_CJK}])(?-i:{_SIGNS})", re.IGNORECASE)
 _DIGITS: Final = {said: int(digit) for digit, line in rows("digit") for said in line.split()}
 _NUMERAL: Final = pattern("numeral")
 
@@ -236,9 +235,7 @@ def statement(text: str) -> Statement:
     tied = frozenset((word, behind) for word, behind in pairwise(every) if word in _TIES)
     verb = tokens.index("→") if "→" in tokens else _verb(said)
     names = (form for form, word, _ in said if word[0].isupper() or not word.isalpha())
-    proper = {
-        form for form, word, _ in whole[1:] if word[0].isupper() and word != "I" and not plain.isupper()
-    }
+    proper = {form for form, word, _ in whole[1:] if word[0].isupper() and not word.isupper()}
     gist = frozenset(part for word in every for part in _parts(word)) - (_SOFT - proper)
     is_change, before = "→" in tokens, tokens[: max(0, verb)]
     return Statement(
@@ -339,9 +336,7 @@ def _actors(said: Statement, other: Statement) -> list[str]:
     """The words in order that may not change places: people and names, or all where one gives or owes."""
     actors = (said.names | _ACTORS) if _OWED.isdisjoint(said.tokens) else frozenset(said.tokens)
     known = {word for word in other.tokens if word in other.names or word in _ACTORS or not word.isascii()}
-    return [
-        word for word in dict.fromkeys(said.tokens) if word in actors and word in known and word.isalpha()
-    ]
+    return [word for word in dict.fromkeys(said.tokens) if word in actors & known and word.isalpha()]
 
 
 def _bare_subject(said: Statement, other: Statement) -> frozenset[str]:
@@ -357,9 +352,8 @@ def replaces(new: str, old: str) -> str:
     given = after.given_up - _LIGHT - _PREPOSITIONS - _PRONOUNS
     if given and given <= known and not given & before.given_up - _LIGHT - _TIES:
         named = known - _LIGHT - _PREPOSITIONS - (_PRONOUNS if after.verb == 0 else set())
-        if {"from", "从"} & {*after.tokens} and {"to", "→"} & {
-            *after.tokens
-        }:  # "from A to B" needs no verb of the old statement
+        is_switch = {"from", "从"} & {*after.tokens} and {"to", "→"} & {*after.tokens}
+        if is_switch:  # "from A to B" needs no verb of the old statement
             named -= _ATTRIBUTES.union(before.tokens[before.verb : before.verb + 1])
         every = after.given_up.union(after.tokens, after.front)
         if named <= every and after.subject - _LIGHT <= known:
@@ -372,10 +366,9 @@ def replaces(new: str, old: str) -> str:
         is_said = after.denies and (after.verb > 0 or not after.tokens[-1].isascii())
         is_less = is_said and after.tokens[after.verb] in was and len(now - owners) > 1 and now <= was
         is_equal = len(before.gist - deny) > 1 and before.gist - deny == after.gist - deny
-        is_denied = (is_equal or (is_same and (now == was or is_less))) and (
-            after.denies or after.says_change
-        )
-        return "the newer denies what this states" if is_denied else ""
+        is_denied = is_equal or (is_same and (now == was or is_less))
+        says_so = is_denied and (after.denies or after.says_change)
+        return "the newer denies what this states" if says_so else ""
     verb = before.tokens[max(0, before.verb)] if before.tokens else ""
     moves = is_same and after.says_change and verb in _LIVES and verb in after.tokens[: after.verb + 1]
     is_other = moves or _has_other_value(before, after)
@@ -407,12 +400,11 @@ def _has_other_value(before: Statement, after: Statement) -> bool:
         return False
     verb, new_verb = before.tokens[before.verb], after.tokens[after.verb]
     common = before.gist & after.gist - _UNITS - _TIMES
-    is_same = before.subject == after.subject
-    moves = after.is_change and verb in _ONE_PLACE | _IS
+    is_same, moves = before.subject == after.subject, after.is_change and verb in _ONE_PLACE | _IS
     if not common and not (is_same and (verb == new_verb or moves)):
         return False
     if after.is_change and {_kind(was), _kind(now)} == {"number", "name"}:  # "3,000 a month", and "3,500"
-        was, now = ([word for word in value if word not in _UNITS] for value in (was, now))
+        was, now = ([word for word in value if word not in _UNITS] or value for value in (was, now))
     kinds = {_kind(was), _kind(now)}
     relation = {*before.tokens[max(0, before.verb) : old_place], *after.tokens[max(0, after.verb) : place]}
     has_many = bool(relation & _MANY) and not relation & {"every", "each", "每"}
