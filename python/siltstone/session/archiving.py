@@ -28,7 +28,7 @@ from siltstone.session.state import content_of, has, line_of, union
 _log = logging.getLogger("siltstone")
 
 _PAGE: Final = 500
-_FIRST_PAGE: Final = 64  #: newest entries that are checked first for a copy in the files
+_FIRST_PAGE: Final = 16  #: newest entries that are checked first for a copy in the files
 _open: WeakValueDictionary[str, ContextArchive] = WeakValueDictionary()
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_open.clear)  # a parent's thread may hold the archive's lock forever

@@ -81,8 +81,8 @@ def recovered(
 
 
 def _mended(request: _Shaped, policy: Compactor) -> _Shaped:
-    """*request* in a form that its provider takes: see ``View.sendable``."""
-    if sendable(request.messages) is None:
+    """*request* as its provider takes it: see ``View.sendable``. Whole groups of a legal view are legal."""
+    if (view := request.state.view).sendable() is view or sendable(request.messages) is None:
         return request
     sent = View(policy.token_rule).rewritten(request.messages, 0, 0).sendable()
     return replace(request, messages=sent.messages(), tokens=sent.tokens)
