@@ -290,6 +290,7 @@ def test_facts_tell_why(tmp_path: Path) -> None:
     assert "user: Remember that the office is on floor 4." in told
     assert f"superseded by {fact.id} (the same subject and relation, another value)" in told
     assert len(answer("facts", tmp_path, "-s", "work", "--why", fact.id)["facts"]) == 2
+    assert "no such fact to explain" in siltstone("facts", tmp_path, "-s", "work", "--why", "x").stderr
 
 
 def test_the_formats_of_an_archive_go_out_and_come_in(filled: Path, tmp_path: Path) -> None:

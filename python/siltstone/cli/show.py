@@ -745,6 +745,8 @@ def facts(
         )
         if why is not None:
             found = [fact for fact in found if why in (fact.id, fact.superseded_by)]
+            if not found:
+                raise typer.BadParameter(f"session {session!r} has no such fact to explain: {why}")
             sources = [said for fact in found for said in _source(fact, known)]
     if as_json:
         stores.print_json({"session": session, "facts": [figures.plain(asdict(fact)) for fact in found]})
@@ -752,9 +754,8 @@ def facts(
     for said in sources:
         stores.line(said)
     for fact in found:
-        stores.line(
-            f"{fact.id}  {fact.type}, {stores.moment(datetime_from(fact.created_at))}{_ended(fact)}", "dim"
-        )
+        learned = stores.moment(datetime_from(fact.created_at))
+        stores.line(f"{fact.id}  {fact.type}, {learned}{_ended(fact)}", "dim")
         stores.line(f"{fact.content}\n")
     stores.line(f"{len(found)} facts")
 
