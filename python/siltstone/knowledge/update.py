@@ -559,7 +559,7 @@ class Held:
         self._facts[fact.id] = fact
         self._places.setdefault(fact.id, len(self._places))
         self._same.setdefault(_digest(fact.content), {})[fact.id] = None
-        for word in self._words(fact):
+        for word in () if _is_of_a_tool(fact) else self._words(fact):  # those are told by text
             self._by_word.setdefault(word, {})[fact.id] = None
 
     def same(self, new: Fact) -> Fact | None:
@@ -588,7 +588,7 @@ class Held:
     def _let_go(self, fact: Fact) -> None:
         self._same[_digest(fact.content)].pop(fact.id, None)
         for word in self._words(fact):
-            self._by_word[word].pop(fact.id, None)
+            self._by_word.get(word, {}).pop(fact.id, None)
 
 
 def _decide(new: Fact, held: Held) -> tuple[Action, Fact | None, str]:
@@ -597,7 +597,7 @@ def _decide(new: Fact, held: Held) -> tuple[Action, Fact | None, str]:
         return "NONE", same, ""
     if _is_of_a_tool(new):
         return "ADD", None, ""
-    ranked = [(fact, overlap) for fact, overlap in held.near(new) if not _is_of_a_tool(fact)]
+    ranked = held.near(new)
     if held.documented:
         return _by_overlap(new, ranked)
     ours = [fact for fact, _ in ranked if not _are_apart(new, fact)]
