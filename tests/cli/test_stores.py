@@ -353,6 +353,10 @@ def test_a_session_that_is_not_there_is_exit_code_2_and_none_is_begun(
         assert told.returncode == 2
         assert says in told.stderr
         assert "Traceback" not in told.stderr
+    last = ("x.jsonl", "a b") if arguments == ("export",) else ("a b",)
+    told = siltstone(arguments[0], filled, *arguments[1:], *last)
+    assert (told.returncode, "Type --session 'a b'" in told.stderr) == (2, True)
+    assert "Type --store" in siltstone("mcp", filled).stderr
 
 
 @pytest.mark.parametrize("namespace", [None, "ann"])

@@ -6,6 +6,7 @@ was changed.
 
 from __future__ import annotations
 
+import shlex
 import tempfile
 from dataclasses import replace
 from pathlib import Path
@@ -14,6 +15,7 @@ from typing import Annotated, Any
 import typer
 from rich.markup import escape
 from rich.table import Table
+from typer.core import TyperCommand
 
 from siltstone import __version__, presets
 from siltstone.cli import demo as demonstration, edit, replay as replaying, show, stores
@@ -26,6 +28,19 @@ from siltstone.config import policy_names
 from siltstone.memory.opening import is_database
 from siltstone.presets import preset_names
 from siltstone.systems.base import Preset
+
+
+class _Command(TyperCommand):
+    """Says what to type to somebody who names a session, or a store, without its option."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        _, extra, _ = self.make_parser(ctx).parse_args(args=list(args))
+        named = {"--store", "--session"} - {*args}
+        options = [name for each in self.params for name in each.opts if name in named]
+        if extra and options:
+            raise typer.BadParameter(f"what is {extra[0]!r}? Type {options[0]} {shlex.quote(extra[0])}")
+        return super().parse_args(ctx, args)
+
 
 app = typer.Typer(
     name="siltstone",
@@ -41,7 +56,8 @@ for _command in (
     *(edit.import_transcripts, show.export, edit.copy, show.memory_status, show.compact_memories),
     *(mcp, inspect, bench),
 ):
-    app.command(_command.__name__.replace("_", "-").replace("import-transcripts", "import"))(_command)
+    _name = _command.__name__.replace("_", "-").replace("import-transcripts", "import")
+    app.command(_name, cls=_Command)(_command)
 app.command(name="claude-hook", hidden=True)(edit.claude_hook)
 app.add_typer(postgres)
 

@@ -14,7 +14,7 @@ from typing import Annotated
 import typer
 
 from siltstone.cli import stores
-from siltstone.cli.show import StorePath
+from siltstone.cli.show import SessionId, StorePath
 from siltstone.cli.stores import shown
 from siltstone.figures import require_session
 from siltstone.memory.base import Store
@@ -32,9 +32,7 @@ def mcp(
             help="The directory of a store, or a path above or below it; or postgresql://USER@HOST/DATABASE."
         ),
     ],
-    session: Annotated[
-        str | None, typer.Option(help="The session's id; left out, the only session of the store.")
-    ] = None,
+    session: SessionId = None,
     namespace: Annotated[
         str | None, typer.Option(help="Search every session of this namespace; it needs no --session.")
     ] = None,
@@ -103,7 +101,7 @@ def _is_free(store: str) -> bool:
 
 def inspect(
     store: StorePath,
-    session: Annotated[str | None, typer.Option(help="The session to begin with.")] = None,
+    session: Annotated[str | None, typer.Option("--session", "-s", help="Where to begin.")] = None,
     write: Annotated[
         bool, typer.Option("--write", help="Let the page undo, forget, pin and unpin, each after a preview.")
     ] = False,
@@ -153,9 +151,8 @@ def inspect(
             if as_json:
                 stores.print_json({"address": address})
             else:
-                stores.errors.print(
-                    f"siltstone: inspecting {name}\n{address}", highlight=False, soft_wrap=True
-                )
+                said = f"siltstone: inspecting {name}\n{address}"
+                stores.errors.print(said, highlight=False, soft_wrap=True)
             if not no_open:
                 webbrowser.open(_door(Path(place), address))
 

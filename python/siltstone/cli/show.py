@@ -332,7 +332,8 @@ def show(
     """
     with stores.refusals(), stores.opened(store, read_only=True) as held:
         session = figures.require_session(held, session)
-        rows = list(figures.log_rows(held.open_log(session), start, end))
+        with stores.working("reading", hidden=as_json):
+            rows = list(figures.log_rows(held.open_log(session), start, end))
         if as_json:
             stores.print_json({"session": session, "messages": [_row(row) for row in rows]})
             return
@@ -403,9 +404,8 @@ def compactions(
     with stores.refusals(), stores.opened_session(store, session, read_only=True) as (_, held):
         session, records = held.session_id, held.compactions(undone=undone)
     if as_json:
-        stores.print_json(
-            {"session": session, "compactions": [figures.plain(asdict(record)) for record in records]}
-        )
+        listed = [figures.plain(asdict(record)) for record in records]
+        stores.print_json({"session": session, "compactions": listed})
         return
     for record in records:
         stores.line(heading(record), "dim")
@@ -432,13 +432,8 @@ def context(
         records, log = held.recalls(MOST_RECALLS), memory.open_log(session)
         bands, full = figures.filling(held, window, rule, memory.stats(session).messages, records)
         cost = figures.recall_cost(log, figures.told(log)[1], records) if recall else {}
-    shown: dict[str, Any] = {
-        "summary_tokens": full.summary_tokens,
-        "message_tokens": full.message_tokens,
-        "total_tokens": full.total_tokens,
-        "message_count": full.message_count,
-        "messages_seen": full.messages_seen,
-    }
+    names = ("summary_tokens", "message_tokens", "total_tokens", "message_count", "messages_seen")
+    shown: dict[str, Any] = {name: getattr(full, name) for name in names}
     if window is not None:
         shown |= {
             "context_window": window,
@@ -532,13 +527,10 @@ def _export_archive(
         stores.refuse(f"--format {kind.value} needs a file")
     if path.exists():
         stores.refuse(f"{path} exists already")
-    with (
-        stores.refusals(),
-        stores.working(f"writing {path.name}", hidden=as_json),
-        stores.opened(store, read_only=True) as held,
-    ):
+    with stores.refusals(), stores.opened(store, read_only=True) as held:
         session = figures.require_session(held, session)
-        count = _WRITERS[kind](held, [session], path)
+        with stores.working(f"writing {path.name}", hidden=as_json):
+            count = _WRITERS[kind](held, [session], path)
     stores.tell(
         {"session": session, "format": kind.value, "file": str(path), "records": count},
         f"{count} records of session {session!r} are in {path}",
