@@ -142,13 +142,15 @@ def test_a_second_interpreter_is_refused_and_the_first_goes_on():
 LIMITED = """
 import resource, sys
 from siltstone import Session
+import siltstone.session.tools  # which the first search imports
 with Session.open(sys.argv[1], "a") as session:
     size = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (size + int(sys.argv[2]) * 2**20, resource.RLIM_INFINITY))
-    try:
-        session.log()
-    except MemoryError:
-        print("MemoryError")
+    for call in sys.argv[3:]:
+        try:
+            eval(call)
+        except MemoryError:
+            print("MemoryError")
     resource.setrlimit(resource.RLIMIT_AS, (resource.RLIM_INFINITY,) * 2)
     print(len(session.log()))
 """
@@ -159,7 +161,9 @@ with Session.open(sys.argv[1], "a") as session:
 def test_a_limit_of_memory_is_a_memory_error_and_not_the_end_of_the_process(tmp_path, room):
     with Session.open(tmp_path, "a") as session:
         session.append(*({"role": "user", "content": f"{at} river " * 2_000} for at in range(2_000)))
-    assert printed_by(LIMITED, tmp_path, room).split() == ["MemoryError", "2000"]
+    calls = ["session.append({'role': 'user', 'content': 'x'})", "session.search('7 river')"] * (room == 1)
+    printed = printed_by(LIMITED, tmp_path, room, "session.log()", *calls).split()
+    assert printed == [*["MemoryError"] * (1 + len(calls)), "2000"]
 
 
 # -- long calls let other threads take the interpreter, also where none of  -------------------

@@ -11,7 +11,7 @@ use parking_lot::{Mutex, RwLock};
 
 use crate::cache::give_back_freed;
 use crate::embed::hash::HashRule;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result, check_memory};
 use crate::fork;
 use crate::memory::store::Store;
 use crate::sqlite::{Keeper, files};
@@ -103,7 +103,7 @@ impl Handle {
     /// # Errors
     ///
     /// [`ErrorKind::StoreClosed`] after [`close`](Self::close), and [`ErrorKind::StoreForked`] in a process that
-    /// was forked after the store was opened.
+    /// was forked after the store was opened; [`ErrorKind::OutOfMemory`] near a limit of memory.
     pub fn store(&self) -> Result<Arc<Store>> {
         let process = std::process::id();
         if process != self.process {
@@ -115,6 +115,7 @@ impl Handle {
             return Err(Error::new(ErrorKind::StoreForked, message)
                 .with("path", self.path.to_string_lossy().into_owned()));
         }
+        check_memory(0)?;
         self.store.read().clone().ok_or_else(|| {
             let message = format!("the store '{}' is closed", self.path.display());
             Error::new(ErrorKind::StoreClosed, message)

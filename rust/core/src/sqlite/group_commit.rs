@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
-use crate::error::Result;
+use crate::error::{Result, check_memory};
 use crate::sqlite::database::{Database, Writer};
 use crate::sqlite::file_identity::Place;
 use crate::sqlite::transaction::Transaction;
@@ -162,6 +162,7 @@ impl Database {
         work: impl FnOnce(&Transaction<'_>) -> Result<T>,
     ) -> Result<(T, Option<Writer<'_>>)> {
         let Some((lock, place)) = self.write_lock().filter(|_| size <= SHORT) else {
+            check_memory(size.saturating_mul(3))?; // its terms and SQLite's pages beside it
             let mut writer = self.writer()?;
             let value = writer.transaction(work)?;
             return Ok((value, Some(writer)));

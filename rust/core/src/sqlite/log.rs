@@ -34,9 +34,6 @@ pub(super) const CAPACITY: i64 = 1 << 32;
 /// About what an object of Python for a message takes beside its text.
 const ROW: usize = 1_500;
 
-/// Messages that are read without a check of the memory, because a check takes ten microseconds.
-const FEW: i64 = 64;
-
 /// Bytes of messages that are read between two checks of the memory.
 const STRETCH: usize = 4 << 20;
 
@@ -156,9 +153,6 @@ pub(crate) fn read(
     let mut statement =
         connection.prepare_cached(select!("WHERE id >= ?1 AND id < ?2 ORDER BY id"))?;
     let mut rows = statement.query([key(session.id, start), key(session.id, end - 1) + 1])?;
-    if end - start > FEW {
-        check_memory(0)?;
-    }
     let (mut messages, mut size, mut checked) = (Vec::new(), 0, 0);
     while let Some(row) = rows.next()? {
         let message = read_row(row)?.1;
