@@ -111,11 +111,13 @@ class KeptBm25:
         with self._lock:
             if len(self._numbers) > 2 * len(texts) + _SPARE:  # most of them are of other histories
                 self._clear()
-            for text in texts:
+            found = list(map(self._numbers.get, texts))
+            for place, text in enumerate(texts) if None in found else ():
                 if text not in self._numbers:
                     self._index.add(tokens(text))
                     self._numbers[text] = len(self._numbers)
-            return self._index.scores(tokens(query), list(map(self._numbers.__getitem__, texts)))
+                found[place] = self._numbers[text]
+            return self._index.scores(tokens(query), [number for number in found if number is not None])
 
 
 def least_matches(query_tokens: int) -> int:
