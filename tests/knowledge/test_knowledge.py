@@ -108,7 +108,7 @@ SAID = json.loads((Path(__file__).parent.parent / "data" / "statements.json").re
 
 @pytest.mark.parametrize(
     ("half", "both", "update", "repeat"),
-    [*zip(SAID, (1, 0.97, 1, 1, 1, 1), (1, 1, 0.95, 0.85, 0.83, 0.2), (1, 1, 0.9, 1, 1, 0.4), strict=True)],
+    [*zip(SAID, (1, 1, 1, 1, 1, 1), (1, 1, 0.95, 0.8, 0.83, 0.2), (1, 1, 0.9, 1, 1, 0.4), strict=True)],
 )
 def test_of_two_true_statements_none_is_lost_and_most_changes_are_seen(
     half: str, both: float, update: float, repeat: float
@@ -135,6 +135,9 @@ def test_of_two_true_statements_none_is_lost_and_most_changes_are_seen(
         ("The bus to Oslo leaves at 8", "The bus from Oslo leaves at 8", "ADD"),
         ("Service A calls service B", "Service B calls service A", "ADD"),
         ("小王借给小李一百块", "小李借给小王一百块", "ADD"),
+        ("I'm allergic to nuts", "You're allergic to nuts", "ADD"),
+        ("I like my boss", "My boss likes me", "ADD"),
+        ("Our standup is at 9 on Monday", "Our standup is at 10 on Tuesday", "ADD"),
         ("The loan is twelve thousand euros", "It's a loan of 12,000 euros", "NONE"),
         ("旅行预算是一万二", "旅行的预算是12000", "NONE"),
         ("The gate is closed", "The main gate is closed", "ADD"),

@@ -145,6 +145,7 @@ _LIGHT: Final = _stems("be have do of for use run host go every 是 在 用 做 
 _TIES: Final = _stems("on in at to from with by than over instead before after without not never via under")
 _PREPOSITIONS: Final = _TIES - {"not", "never", "instead"} | {"of", "for"}
 _PRONOUNS: Final = _stems("i we you he she they it")
+_PERSONS: Final = _stems("i you he she they 你 他 她")
 _NEVER: Final = _stems("not never always only usually often 不 再")
 _AUXILIARIES: Final = _stems("be have was were will must should can 是 在 叫 为 有 住 用 放 存")
 _FINITE: Final = _stems("be have was were will must should can 是 叫 用 有 吃 喝 放")
@@ -302,7 +303,7 @@ def repeats(one: str, other: str) -> bool:
     is_less = extra <= (_WEAK | _VERBS if has_number else _WEAK) and len(extra) < min(3, len(both))
     if not longer.gist >= shorter.gist or not (is_less or _adds_little(longer, shorter, extra)):
         return False
-    if len(both) < 2 and left.content != right.content:
+    if (len(both) < 2 and left.content != right.content) or _are_of_others(left, right):
         return False
     mine, theirs = (
         {(tie, part) for tie, word in said.tied if tie in _WAYS for part in both.intersection(_parts(word))}
@@ -316,8 +317,14 @@ def repeats(one: str, other: str) -> bool:
     verbs = (left.tokens[left.verb], right.tokens[right.verb])
     is_equation = verbs == ("be", "be") and left.subject == frozenset(right.tokens[right.verb + 1 :])
     is_turned = not _PREPOSITIONS.isdisjoint((left.tokens[0], right.tokens[0]))  # "next to the door hangs"
-    has_same_places = not first - second or not second - first  # around the verb
+    has_same_places = not first or not second or first == second  # around the verb
     return has_same_places or is_turned or is_equation or verbs[0] != verbs[1] or "marry" in both
+
+
+def _are_of_others(one: Statement, other: Statement) -> bool:
+    """Whether each of them is about a person that the other leaves out: "I like tea", "you like tea"."""
+    mine, theirs = ({"i" if word == "we" else word for word in said.tokens} for said in (one, other))
+    return not (_PERSONS & mine <= theirs or _PERSONS & theirs <= mine)
 
 
 def _adds_little(longer: Statement, shorter: Statement, extra: frozenset[str]) -> bool:
@@ -415,6 +422,8 @@ def _has_other_value(before: Statement, after: Statement) -> bool:
         return is_of_one_unit and bool(changes or is_counted or not has_many)
     if kinds <= {"number", "time"}:
         is_day = bool(_DAYS & {*was, *now})
+        if not changes and all(_DAYS & {*each} and {*each} - _DAYS - _TIES for each in (was, now)):
+            return False  # another day and another hour: another meeting
         is_unsure = (is_day or (len(now) > 2 and bool(_TIES & {*now}))) and not relation & _IS
         return changes or not (has_many or is_unsure)
     is_said = min(before.verb, after.verb) > 0 or not was[0].isascii()
