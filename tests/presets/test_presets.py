@@ -318,7 +318,7 @@ WHOLE_OPENCLAW = """\
 // a comment
 { gateway: { port: 18789 }, memory: { backend: 'it\\'s "here"' },
   agents: { list: [{ id: "main" }], defaults: { workspace: "~//claw", memorySearch: {},
-    memoryContext: { hardCapTokens: 3000, /* of 4000 */ }, }, }, }
+    memoryContext: { hardCapTokens: +3000, /* of 4000 */ }, }, }, }
 """
 
 

@@ -49,6 +49,8 @@ def test_an_export_never_destroys_the_file_of_a_store(tmp_path: Path) -> None:
         session.append(user("hello"))
         with pytest.raises(ConfigError, match="not the file of a store"):
             transfer.export_everything(store, ["s"], tmp_path / "memory" / "memory.sqlite3")
+        with pytest.raises(ConfigError, match="not of a directory"):
+            transfer.export_everything(store, ["s"], tmp_path)
         assert session.log() == [user("hello")]
 
 

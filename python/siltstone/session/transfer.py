@@ -108,6 +108,8 @@ def _free(path: str | os.PathLike[str]) -> str | os.PathLike[str]:
     """
     if Path(path).name.startswith(_STORE) and Path(path).with_name(_STORE).exists():
         errors.refuse("path", "a file that is not the file of a store", os.fspath(path))
+    if Path(path).is_dir():
+        errors.refuse("path", "the path of a file, not of a directory", os.fspath(path))
     return path
 
 

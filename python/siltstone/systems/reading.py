@@ -26,7 +26,10 @@ _NEARLY: Final = 0.8  #: how alike an unknown name and a known one are, if the u
 _QUOTED: Final = r""""(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'"""
 #: Texts, and the comments of JSON5; texts, and what JSON5 writes in another way than JSON.
 _COMMENTS: Final = re.compile(rf"({_QUOTED})|//[^\n]*|/\*.*?\*/", re.DOTALL)
-_JSON5: Final = re.compile(rf"({_QUOTED})|,(?=\s*[}}\]])|([A-Za-z_$][\w$]*)(?=\s*:)", re.DOTALL)
+_JSON5: Final = re.compile(
+    rf"({_QUOTED})|,(?=\s*[}}\]])|([A-Za-z_$][\w$]*)(?=\s*:)|(?<![eE])\+(?=[\d.])|(?<=\d)\.(?!\d)|(?<!\d)(\.)",
+    re.DOTALL,
+)
 
 _log = logging.getLogger("siltstone")
 
@@ -102,7 +105,8 @@ def known_tables(read: Table, known: Sequence[str]) -> dict[str, Table]:
 def json_object(text: str) -> Table:
     """The object in the JSON *text*. A repeated key is an error, because it is unclear which value counts.
 
-    The text may be JSON5: with comments, bare names, single quotes, and a comma after the last value.
+    The text may be JSON5: with comments, bare names, single quotes, numbers such as ``+.5``, and a comma
+    after the last value.
 
     Raises:
         ConfigError: it is not a JSON object, or it has a key twice.
@@ -156,11 +160,11 @@ def _as_json(text: str) -> str:
     """*text* of JSON5 as JSON; a text that is JSON stays as it is."""
 
     def written(found: re.Match[str]) -> str:
-        text, name = found.groups()
+        text, name, point = found.groups()
         if text and text[0] == "'":
             text = re.sub(r"\\'|\"", lambda quote: quote[0][-1] if len(quote[0]) > 1 else '\\"', text[1:-1])
             return f'"{text}"'
-        return text or (f'"{name}"' if name else "")
+        return text or (f'"{name}"' if name else "0." if point else "")
 
     return _JSON5.sub(written, _COMMENTS.sub(lambda found: found[1] or " ", text))
 
