@@ -129,8 +129,7 @@ class _Wire:
         self._prepared: dict[bytes, bytes] = {}  # the texts of statements, by their names
 
     def up(self) -> None:
-        with contextlib.suppress(OSError, EOFError):
-            stream = self._client.makefile("rb")
+        with contextlib.suppress(OSError, EOFError), self._client.makefile("rb") as stream:
             while True:  # the start-up has no types
                 frame = _exactly(stream, 4)
                 (length,) = struct.unpack("!I", frame)
@@ -176,8 +175,7 @@ class _Wire:
         return b""
 
     def down(self) -> None:
-        with contextlib.suppress(OSError, EOFError):
-            stream = self._server.makefile("rb")
+        with contextlib.suppress(OSError, EOFError), self._server.makefile("rb") as stream:
             while True:
                 kind = _exactly(stream, 1)
                 head = _exactly(stream, 4)
