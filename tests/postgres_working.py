@@ -20,6 +20,7 @@ from typing import Any, ClassVar
 
 from siltstone.errors import StoreBusyError, StoreConflictError, StoreError, StoreUnavailableError
 from siltstone.memory import Entry
+from siltstone.memory.convert import new_entry
 from siltstone.memory.log import NewCompaction, NewMessage
 
 __all__ = ["Writer", "context", "hurry", "opened", "problems", "said", "seen", "until", "work"]
@@ -131,7 +132,8 @@ def _write(store: Any, log: Any, session: str, does: str, uid: str) -> None:
     end = version.next_seq
     view = ((0, end),) if end else ()
     row = NewCompaction("r", (), view, end, "", 0, 0, 0, 0, 0, f"row {uid}")
-    log.commit(row, [Entry(f"entry {uid}")], expected=version, clock="", write_id=write_id, messages=messages)
+    entries = [new_entry(Entry(f"entry {uid}"))]
+    log.commit(row, entries, expected=version, clock="", write_id=write_id, messages=messages)
 
 
 def said(words: Path) -> list[dict[str, Any]]:

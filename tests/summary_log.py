@@ -13,6 +13,7 @@ from typing import Any, TypeAlias, TypeVar
 from siltstone.errors import StoreConflictError
 from siltstone.memory import log as store_log
 from siltstone.memory.base import Store
+from siltstone.memory.convert import new_entry
 from siltstone.memory.entry import Entry
 from siltstone.memory.log import CommitReceipt, LogRow, NewMessage, SessionVersion, UndoReceipt
 
@@ -106,8 +107,9 @@ class SummaryLog:
         expected_redactions: int | None = None,
     ) -> CommitReceipt:
         known = {} if expected_redactions is None else {"redactions": expected_redactions}
+        rows = [new_entry(each) for each in entries]
         return self._write(
-            lambda **place: self._log.commit(_new(compaction), entries, clock=clock, **place),
+            lambda **place: self._log.commit(_new(compaction), rows, clock=clock, **place),
             head=expected_head,
             **known,
         )
@@ -123,8 +125,9 @@ class SummaryLog:
         expected_redactions: int,
         **more: Any,
     ) -> CommitReceipt:
+        rows = [new_entry(each) for each in entries]
         return self._write(
-            lambda **place: self._log.rewrite(_new(row), messages, entries, **more, **place),
+            lambda **place: self._log.rewrite(_new(row), messages, rows, **more, **place),
             head=expected_head,
             next_seq=expected_next,
             redactions=expected_redactions,

@@ -18,6 +18,7 @@ from conftest import SEQUENCES
 from reference import analyse, lexical
 from siltstone.errors import ConfigError, InvalidEntryError
 from siltstone.memory import Entry, SearchHit, Store
+from siltstone.memory.convert import new_entry
 from siltstone.memory.log import CommitReceipt, NewCompaction, NewMessage, SessionVersion
 from siltstone.stores import MemoryStore, SimpleMemoryStore
 from storing import STRANGE_IDS, contents, elsewhere
@@ -50,7 +51,8 @@ def discard(store: Store, session: str, end: int, *, entries: Sequence[Entry]) -
         next_seq=state.next_seq, model="", usage="[]", state="", tokens_before=9, tokens_after=3,
         messages_before=state.next_seq, messages_after=state.next_seq - end, created_at=2_000,
     )  # fmt: skip
-    return log.commit(row, entries, expected=state.version, clock="{}", write_id=7)
+    rows = [new_entry(each) for each in entries]
+    return log.commit(row, rows, expected=state.version, clock="{}", write_id=7)
 
 
 def across(store: Store, session: str, query: str, limit: int = 20, **options: Any) -> list[SearchHit]:

@@ -27,6 +27,7 @@ from siltstone.errors import (
     StoreError,
 )
 from siltstone.memory import Entry, Limits, Store
+from siltstone.memory.convert import new_entry
 from siltstone.models import ExtractiveModel
 from siltstone.stores import HnswMemoryStore, MemoryStore, SimpleMemoryStore
 from siltstone.systems.meerkat import CompactionConfig, ThresholdCompactor
@@ -325,14 +326,14 @@ def test_a_limit_out_of_its_bounds_is_refused_by_name(field: str, least: int, mo
 
 @given(st.text(st.sampled_from("a é😀\n")), st.integers(4, 40))
 def test_pieces_are_within_the_limit_and_lose_nothing(text: str, most: int) -> None:
-    pieces = list(Limits(text_bytes=most).cut([Entry(text, (3, 4), "tool", "grep")]))
+    pieces = list(Limits(text_bytes=most).cut([new_entry(Entry(text, (3, 4), "tool", "grep"))]))
     assert "".join(piece.content for piece in pieces) == text
     assert all(len(piece.content.encode()) <= most for piece in pieces)
-    assert {(p.source_range, p.role, p.name) for p in pieces} == {((3, 4), "tool", "grep")}
+    assert {(p.start, p.end, p.role, p.name) for p in pieces} == {(3, 4, "tool", "grep")}
 
 
 def test_a_text_is_cut_behind_a_word() -> None:
-    pieces = [piece.content for piece in Limits(text_bytes=60).cut([Entry("silt settles " * 6)])]
+    pieces = [piece.content for piece in Limits(text_bytes=60).cut([new_entry(Entry("silt settles " * 6))])]
     assert "".join(pieces) == "silt settles " * 6
     assert all(piece.endswith(" ") for piece in pieces)
 

@@ -15,7 +15,6 @@ from shapes import blocks, use
 from siltstone import (
     CompactionConfig,
     Completion,
-    Entry,
     MemoryStore,
     Session,
     SimpleMemoryStore,
@@ -26,6 +25,7 @@ from siltstone.engine import Compacted, Failed
 from siltstone.errors import StoreCorruptError
 from siltstone.events import CompactionCompleted, MemoryIndexed
 from siltstone.llm import Flow, UsageRecord
+from siltstone.memory.convert import NewEntry
 from siltstone.memory.database_log import entry_of
 from siltstone.messages import Message, encode, read_history
 from siltstone.session.counters import CompactionClock
@@ -102,10 +102,10 @@ class Spoilt:
     def __init__(self, at: int) -> None:
         self.at, self.handed = at, 0
 
-    def __call__(self, message: Message, created_at: int, **how: Any) -> Entry | None:
+    def __call__(self, message: Message, created_at: int, **how: Any) -> NewEntry | None:
         made = entry_of(message, created_at, **how)
         self.handed += made is not None
-        return replace(made, source_range=(9, 2)) if made and self.handed == self.at else made
+        return made._replace(start=9, end=2) if made and self.handed == self.at else made
 
 
 @pytest.mark.parametrize("kind", ["simple", "durable"])

@@ -12,8 +12,7 @@ from typing import Any, Final, Literal, TypeAlias
 from siltstone import _native
 from siltstone.errors import InvalidMessageError, StoreConflictError, StoreCorruptError
 from siltstone.memory import convert, log as logs
-from siltstone.memory.convert import compaction_to_row, new_entry
-from siltstone.memory.entry import Entry
+from siltstone.memory.convert import NewEntry, compaction_to_row
 from siltstone.memory.limits import Limits
 from siltstone.messages import Message, OwnTools, decode, indexable_text, is_request, read_message
 
@@ -142,8 +141,8 @@ def with_findable(settings: str, value: Findable) -> str:
     return json.dumps(changed) if changed else ""
 
 
-def entry_of(message: Message, created_at: int, **options: Any) -> Entry | None:
-    """The entry of a message; None if it has no text to index.
+def entry_of(message: Message, created_at: int, **options: Any) -> NewEntry | None:
+    """The entry of a message as a row; None if it has no text to index.
 
     Args:
         message: The message.
@@ -156,7 +155,7 @@ def entry_of(message: Message, created_at: int, **options: Any) -> Entry | None:
     name = None
     if message.said is None:  # no single text has a name
         name = next((part.name for part in message.parts if part.name), None)
-    return Entry(text, (message.seq, message.seq + 1), message.role, name, created_at=created_at / 1000)
+    return NewEntry(text, message.seq, message.seq + 1, message.role, name, "message", created_at)
 
 
 class Sayings:
@@ -165,7 +164,7 @@ class Sayings:
     def __init__(self) -> None:
         self._tools: OrderedDict[str, OwnTools] = OrderedDict()  # least recently used first
 
-    def of(self, session_id: str, log: logs.SessionLog, rows: Sequence[logs.LogRow]) -> list[Entry | None]:
+    def of(self, session_id: str, log: logs.SessionLog, rows: Sequence[logs.LogRow]) -> list[NewEntry | None]:
         """An entry or None for each of *rows*, which are messages of the session's *log* in order."""
         may = findable(log.state().settings)
         if may == "nothing":
@@ -179,7 +178,7 @@ class Sayings:
         self._tools[session_id] = tools
         while len(self._tools) > _SESSIONS:
             self._tools.popitem(last=False)
-        found: list[Entry | None] = []
+        found: list[NewEntry | None] = []
         for row in rows:
             message = _message(row)
             if message is None:
@@ -189,7 +188,7 @@ class Sayings:
             found.append(entry_of(message, row.created_at, index_tools=may == "all", own=own))
         return found
 
-    def in_context(self, session_id: str, log: logs.SessionLog) -> list[Entry]:
+    def in_context(self, session_id: str, log: logs.SessionLog) -> list[NewEntry]:
         """The entries of the messages in the context of the session, in their order."""
         state = log.state()
         spans = [(0 if state.head is None else state.head.compaction.next_seq, state.next_seq)]
@@ -292,7 +291,7 @@ class DatabaseLog:
     def commit(
         self,
         compaction: logs.NewCompaction,
-        entries: Sequence[Entry],
+        entries: Sequence[NewEntry],
         *,
         expected: logs.SessionVersion,
         clock: str,
@@ -306,7 +305,7 @@ class DatabaseLog:
         """
         said = list(messages), self._checked(messages, expected) if messages else "", list(recalls)
 
-        found = map(new_entry, self._limits.cut(entries))
+        found = self._limits.cut(entries)
         row, write = compaction_to_row(compaction), (expected, write_id)
         with _Versions():
             receipt = self._native.commit_compaction(self._session_id, write, row, found, clock, said)
@@ -318,7 +317,7 @@ class DatabaseLog:
         self,
         row: logs.NewCompaction,
         messages: Sequence[logs.NewMessage],
-        entries: Sequence[Entry],
+        entries: Sequence[NewEntry],
         *,
         expected: logs.SessionVersion,
         withdrawn: Sequence[int],
@@ -343,7 +342,7 @@ class DatabaseLog:
             write_id: The write's id.
         """
         self._limits.check_messages(messages, expected.next_seq)
-        found = map(new_entry, self._limits.cut(entries))
+        found = self._limits.cut(entries)
         changes, write = (list(withdrawn), list(gone), parent, list(messages), found), (expected, write_id)
         with _Versions():
             receipt = self._native.rewrite(self._session_id, write, compaction_to_row(row), changes, clock)

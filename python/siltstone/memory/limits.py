@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Final
 
 from siltstone import _native
 from siltstone.errors import ConfigError, InvalidEntryError, MessageRefusedError
+from siltstone.memory.convert import NewEntry
 from siltstone.memory.entry import Entry
 from siltstone.memory.log import NewMessage
 from siltstone.messages import MAX_MESSAGE_BYTES
@@ -130,7 +131,7 @@ class Limits:
                     limit=self.message_bytes,
                 )
 
-    def cut(self, entries: Iterable[Entry]) -> Iterator[Entry]:
+    def cut(self, entries: Iterable[NewEntry]) -> Iterator[NewEntry]:
         """*entries*, one after another, with each too long entry cut into pieces of the same range.
 
         A compaction's entries are not refused for their length, because a compaction that cannot be committed
@@ -139,7 +140,7 @@ class Limits:
         for entry in entries:
             text = entry.content
             if len(text) * _BYTES_PER_CODE_POINT > self.text_bytes and _over(text, self.text_bytes):
-                yield from (replace(entry, content=piece) for piece in self._pieces(text))
+                yield from (entry._replace(content=piece) for piece in self._pieces(text))
             else:
                 yield entry
 

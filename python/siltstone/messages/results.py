@@ -130,12 +130,13 @@ def _changed_text(item: Any, change: Callable[[str], str]) -> Any:
 # Their results quote earlier messages. If they were indexed too, a search would find the results of earlier
 # searches instead of the messages, and each result would contain the results before it.
 
+GET_NAME: Final = "memory_get"  #: the tool by which a model reads a message that is cut
 OWN_TOOLS: Final[frozenset[str]] = frozenset(
     {
         "chronicle",
         "context_compact",
         "memory_forget",
-        "memory_get",
+        GET_NAME,
         "memory_save",
         "memory_search",
         "memory_stats",

@@ -18,6 +18,7 @@ from siltstone.hooks import NO_COMPACTION_HOOKS, notify
 from siltstone.llm import Steps
 from siltstone.messages import InjectedMessage, Message, opens_turn, read_message, validate_history
 from siltstone.messages.message import RULE_ROLES
+from siltstone.messages.results import GET_NAME
 from siltstone.session.background import Job
 from siltstone.session.core import SessionCore
 from siltstone.session.policy_history import written
@@ -447,7 +448,7 @@ def check_fit(core: SessionCore, policy: Compactor, window: int, beside: int | N
     state, beside = core.follow(), core.reserved_tokens if beside is None else beside
     view = state.view.recounted(policy.token_rule)
     trigger = _completed(core, state, policy, Trigger("overflow", reserved_tokens=beside))
-    check_room(view.messages(), window, policy.token_rule, trigger, policy.request_rule)
+    check_room(view.history(policy.request_rule), window, policy.token_rule, trigger, policy.request_rule)
 
 
 def can_hold(core: SessionCore, policy: Compactor, window: int, beside: int | None = None) -> bool:
@@ -632,8 +633,6 @@ def _completed(core: SessionCore, state: SessionState, policy: Compactor, trigge
     A compaction that somebody waits for makes ``MOST_CALLS`` model calls at most. One that was asked for by
     ``compact`` or ``resummarize``, or that runs in the background, makes as many as it needs.
     """
-    from siltstone.tools.memory import GET_NAME as MEMORY_GET
-
     calls, trigger = trigger.model_calls, trigger.by_own_rule()
     if trigger.reason != "manual" and not _in_background(core, policy, trigger):
         calls = MOST_CALLS if calls is None else min(calls, MOST_CALLS)
@@ -652,7 +651,7 @@ def _completed(core: SessionCore, state: SessionState, policy: Compactor, trigge
         policy_state=core.policy_line.state(policy.name, state.head),
         recall_tokens=core.recall_tokens,
         keeps_substitutes=True,
-        reader=MEMORY_GET if core.indexed and core.offers_tools else "",
+        reader=GET_NAME if core.indexed and core.offers_tools else "",
         originals=originals,
         written=partial(written, core.rows, policy.name, state.head),
         unplaced=core.background.unplaced(state.version.redactions),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,7 +12,7 @@ from siltstone.errors import SessionDroppedError, StoreConflictError, StoreError
 from siltstone.events import CacheBroken, MemoryIndexed
 from siltstone.hooks import notify, watch_operation
 from siltstone.memory import log as logs
-from siltstone.memory.entry import Entry
+from siltstone.memory.convert import NewEntry
 from siltstone.messages import Message
 from siltstone.session import rows, state as views
 from siltstone.session.archiving import write_new
@@ -259,11 +259,7 @@ def _commit(
     stored, new = views.view_items(kept)
     next_seq = state.end - (len(state.view) - len(read))
     leaving = _leaving(compaction, read, new)
-    entries: Sequence[Entry] = ()
-    if core.indexed:
-        entries = rows.entries(leaving, index_tools=core.index_tools, within=read, redacting=core.redacting)
-        if core.retention is not None and core.retention.once:
-            entries = only_new(core.store, core.session_id, entries)
+    entries = entries_of(core, leaving, read) if core.indexed else []
     still_shown = views.union((item.message.seq, item.message.seq + 1) for item in kept if _is_of_log(item))
     row = rows.compaction_row(
         compaction,
@@ -319,6 +315,13 @@ def _commit(
     inject(core, compaction.injected, created_at)
     lost = broken(core, state.clock, policy.name, whole, created_at)
     return receipt.compaction_id, len(entries), len(leaving), lost
+
+
+def entries_of(core: SessionCore, leaving: list[views.Item], within: Iterable[views.Item]) -> list[NewEntry]:
+    """The entries of messages *leaving* a view, which are *within* others; see ``Retention.once``."""
+    made = rows.entries(leaving, index_tools=core.index_tools, within=within, redacting=core.redacting)
+    is_once = core.retention is not None and core.retention.once
+    return only_new(core.store, core.session_id, made) if is_once else made
 
 
 def _as_appended(
@@ -467,7 +470,7 @@ def rewrite(
     if usage is not None:
         counted = input_tokens(usage)
         clock = clock.heard(counted, state.end, min(cached_tokens(usage), counted), now)
-    entries: Sequence[Entry] = ()
+    entries: Sequence[NewEntry] = ()
     if step.withdrawn and core.indexed:
         spans = stood_for(core.rows, step.base) if step.base else ()
         entries = rows.entries(

@@ -14,17 +14,18 @@ from siltstone.engine import Failed, Outcome
 from siltstone.events import MemoryIndexed
 from siltstone.hooks import notify
 from siltstone.llm import Steps
+from siltstone.memory.convert import NewEntry, datetime_from
+from siltstone.memory.entry import Entry
 from siltstone.messages import Excerpt, Message
 from siltstone.messages.legality import sendable
 from siltstone.messages.message import RULE_ROLES
-from siltstone.session import boundary, rows
+from siltstone.session import boundary
 from siltstone.session.archiving import write_new
-from siltstone.session.committing import inject, stale
+from siltstone.session.committing import entries_of, inject, stale
 from siltstone.session.concurrency import retried
 from siltstone.session.core import SessionCore
 from siltstone.session.learning import learn_patterns
 from siltstone.session.recovery import recovery
-from siltstone.session.retention import only_new
 from siltstone.session.state import DERIVED, RangeSet, Request, SessionState, View, minus, numbers, union
 
 AHEAD = 8  #: older messages that one write makes findable ahead of time; the newest 8 messages never are
@@ -195,11 +196,9 @@ def _set_aside(core: SessionCore, result: Compaction, read: SessionState) -> Non
         if isinstance(result.discarded, Excerpt):  # each with its group: a result is known by its call
             groups = result.discarded.history.outline.closed(places)
             within = [item for group in groups for item in items[slice(*group)]]
-        entries = rows.entries(leaving, index_tools=core.index_tools, within=within, redacting=core.redacting)
-        if core.retention is not None and core.retention.once:
-            entries = only_new(core.store, core.session_id, entries)
+        entries = entries_of(core, leaving, within)
         if entries:
-            core.store.index(core.session_id, entries)
+            core.store.index(core.session_id, list(map(_entry, entries)))
         core.requests.set_aside(redactions, union(known, _spans([item.message for item in leaving])))
         return len(entries), len(leaving)
 
@@ -213,6 +212,12 @@ def _set_aside(core: SessionCore, result: Compaction, read: SessionState) -> Non
         learn_patterns(core, schedules=False)
         write_new(core)
     core.catch_up()
+
+
+def _entry(row: NewEntry) -> Entry:
+    return Entry(
+        row.content, (row.start, row.end), row.role, row.name, row.kind, datetime_from(row.created_at)
+    )
 
 
 def _spans(messages: Sequence[Any]) -> RangeSet:

@@ -12,7 +12,7 @@ from siltstone import checks
 from siltstone.errors import ReadOnlyStoreError, StoreError, refuse
 from siltstone.hooks import notify
 from siltstone.memory.base import Store, entries_of
-from siltstone.memory.entry import Entry
+from siltstone.memory.convert import NewEntry
 
 if TYPE_CHECKING:
     from siltstone.events import Hook
@@ -66,7 +66,7 @@ class Retention:
         return cls(max_segments, timedelta(days=eviction_days) if eviction_days else None, once=True)
 
 
-def only_new(store: Store, session_id: str, entries: Sequence[Entry]) -> list[Entry]:
+def only_new(store: Store, session_id: str, entries: Sequence[NewEntry]) -> list[NewEntry]:
     """*entries* without texts that the session has already with the same role, and without repetitions."""
     from siltstone.archive.files import dedup_key
 

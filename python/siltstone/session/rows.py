@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from siltstone import messages as chat
 from siltstone.compaction.base import Compaction, Compactor, Trigger
 from siltstone.llm import UsageRecord
 from siltstone.memory import log
+from siltstone.memory.convert import NewEntry
 from siltstone.memory.database_log import entry_of
-from siltstone.memory.entry import Entry
 from siltstone.messages import Message
 from siltstone.messages.message import RULE_ROLES
 from siltstone.recall.base import RecallBlock
@@ -131,8 +131,8 @@ def entries(
     within: Iterable[Item] | None = None,
     redacting: Redacting | None = None,
     whole: bool = False,
-) -> list[Entry]:
-    """The entries of *items*, in order.
+) -> list[NewEntry]:
+    """The entries of *items* as rows, in order.
 
     *within* are messages in order, including *items*, by default *items* alone. A call of siltstone's own
     tools among them tells which results belong to these tools. *redacting* removes secrets from the texts.
@@ -144,18 +144,15 @@ def entries(
         for item in (chosen if within is None else within)
         if item.message.said is None  # one text is no call and no result
     }
-    clean = (
-        (item, own.get(id(item))) if redacting is None else redacting.entry_of(item, own.get(id(item)))
-        for item in chosen
-    )
-    made = (
-        entry_of(item.message, item.created_at, index_tools=index_tools, own=places, whole=whole)
-        for item, places in clean
-    )
-    found = [each for each in made if each is not None]
-    if redacting is None:
-        return found
-    return [replace(each, content=redacting.text(each.content)) for each in found]
+    found: list[NewEntry] = []
+    for item in chosen:
+        places: Collection[int] | None = own.get(id(item))
+        if redacting is not None:
+            item, places = redacting.entry_of(item, places)
+        row = entry_of(item.message, item.created_at, index_tools=index_tools, own=places, whole=whole)
+        if row is not None:
+            found.append(row if redacting is None else row._replace(content=redacting.text(row.content)))
+    return found
 
 
 def compaction_row(

@@ -144,8 +144,8 @@ class View:
     """
 
     __slots__ = (
-        "_asked", "_fixed", "_items", "_length", "_of_log", "_origin", "_raws", "_rule", "_sendable",
-        "_units", "_weighed",
+        "_asked", "_fixed", "_history", "_items", "_length", "_of_log", "_origin", "_raws", "_rule",
+        "_sendable", "_units", "_weighed",
     )  # fmt: skip
 
     def __init__(self, rule: TokenRule, items: Sequence[Item] = ()) -> None:
@@ -158,8 +158,9 @@ class View:
         self._weighed = (0, 0, 0)  # cache: number of messages weighed, their bytes, and those of media
         self._fixed = (0, 0)  # cache: number of messages checked, how many of them are fixed
         self._of_log: tuple[int, RangeSet] = (0, ())  # cache: number of messages, ranges of those of the log
-        # Cache: messages looked at, their units; the place of the newest request, and the units before it.
-        self._asked = (0, 0, -1, 0)
+        # Cache: messages looked at; the place of the newest request, and the units before it.
+        self._asked = (0, -1, 0)
+        self._history: History | None = None  # cache: the messages in outline
 
     def __len__(self) -> int:
         return self._length
@@ -213,15 +214,16 @@ class View:
     def newest_request(self) -> tuple[Message, int] | None:
         """The newest user request, and the tokens before it; None if there is none.
 
-        Each message is checked once, on demand.
+        Each message is checked once at most, on demand, and none before a request.
         """
-        seen, units, place, before = self._asked
-        for at in range(seen, self._length):
+        (seen, place, before), units = self._asked, self._units
+        for at in range(self._length - 1, seen - 1, -1):
             item = self._items[at]
+            units -= item.units
             if _opens_turn(item.message):
                 place, before = at, units
-            units += item.units
-        self._asked = (self._length, units, place, before)
+                break
+        self._asked = (self._length, place, before)
         return None if place < 0 else (self._items[place].message, self._rule.tokens(before))
 
     def fixed(self, pins: Container[int]) -> int:
@@ -229,9 +231,7 @@ class View:
 
         Without pins each message is checked once, on demand; with pins, all messages at each call.
         """
-        seen, count = self._fixed
-        if pins:
-            seen, count = 0, 0
+        seen, count = (0, 0) if pins else self._fixed
         for item in self._items[seen : self._length]:
             message = item.message
             count += (
@@ -257,11 +257,13 @@ class View:
 
     def history(self, request_rule: RequestRule) -> History:
         """The messages of the view as a history in outline, with the sizes that are known."""
-        measured = None
-        if self._rule.measure is None:  # the core does not count by it
-            units = map(attrgetter("units"), islice(self._items, self._length))
-            measured = self._rule, list(accumulate(units, initial=0))
-        return History.of(self.messages(), request_rule, measured)
+        if self._history is None or self._history.rule != request_rule:
+            measured = None
+            if self._rule.measure is None:  # the core does not count by it
+                units = map(attrgetter("units"), islice(self._items, self._length))
+                measured = self._rule, list(accumulate(units, initial=0))
+            self._history = History.of(self.messages(), request_rule, measured)
+        return self._history
 
     def read(self) -> Sequence[Message]:
         """The messages without a copy of the list, for a caller that looks at a few of many."""
@@ -304,7 +306,7 @@ class View:
     def _last_exchange(self) -> list[Message]:
         """The messages from the newest request on, or from the beginning of the newest answer."""
         self.newest_request()
-        place, least = self._length - 1, max(self._asked[2], 0)
+        place, least = self._length - 1, max(self._asked[1], 0)
         while place > least and not (
             self._items[place].message.role == "assistant"
             and self._items[place - 1].message.role != "assistant"
@@ -372,7 +374,7 @@ class View:
         grown = View.__new__(View)
         grown._rule, grown._origin, grown._weighed = self._rule, self._origin, self._weighed
         grown._fixed, grown._asked, grown._sendable = self._fixed, self._asked, self._sendable
-        grown._of_log = self._of_log
+        grown._of_log, grown._history = self._of_log, None
         own, raws, length, units = self._items, self._raws, self._length, self._units
         if len(own) != length or len(raws) != length:
             # The shared list has more messages, of another view: a failed write, for example. Copy it.
@@ -487,10 +489,7 @@ def _opens_turn(message: Message) -> bool:
     """``opens_turn``, whose module is imported for a message with parts alone."""
     if message.role != "user" or message.provenance not in SAID:
         return False
-    if message.said is not None:
-        return True
-
-    return opens_turn(message)
+    return message.said is not None or opens_turn(message)
 
 
 #: The identity of the message of an item, whatever form it has.

@@ -148,9 +148,7 @@ class ContextSearch:
         if self._index is None or self._index[0] != version:
             said = Sayings().in_context(core.session_id, core.rows)
             native = _native.Store.open_memory()
-            native.insert_entries(
-                _NAME, [convert.new_entry(each) for each in said], convert.milliseconds(None)
-            )
+            native.insert_entries(_NAME, said, convert.milliseconds(None))
             self._index = version, native
         return self._index[1]
 

@@ -390,7 +390,7 @@ class _SessionImport:
         """Commits the compaction that was read last, with the entries read after it."""
         if self._compaction is None:
             return
-        body, entries = self._compaction, self._entries
+        body, entries = self._compaction, list(map(new_entry, self._entries))
         self._compaction, self._entries = None, []
         texts = [dict(each) for each in body["derived"]]
         places = {text["derived_id"]: place for place, text in enumerate(texts)}

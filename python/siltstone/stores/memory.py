@@ -12,7 +12,7 @@ from siltstone.errors import ConfigError, StoreConflictError, StoreOpenError, ex
 from siltstone.hooks import is_watched, notify, watch_operation
 from siltstone.memory import convert
 from siltstone.memory.base import SearchSettings
-from siltstone.memory.convert import NewEntry, new_entry
+from siltstone.memory.convert import NewEntry
 from siltstone.memory.entry import AgedSearchOptions, Decay, Ranker, SearchHit, SearchIndex
 from siltstone.memory.limits import DEFAULTS, Limits, checked_limit
 from siltstone.memory.opening import Searching, check_has_embedder
@@ -418,9 +418,7 @@ class MemoryStore(DatabaseStore):
         """An entry or None for each message."""
         rows = [convert.message_from_row(row) for row in unread.rows]
         log = self.open_log(unread.session_id)
-        found = self._sayings.of(unread.session_id, log, rows)
-
-        return [None if entry is None else new_entry(entry) for entry in found]
+        return self._sayings.of(unread.session_id, log, rows)
 
     def _find(
         self, find: _Find[_Found], session_id: str, query: str, options: _native.SearchOptions

@@ -139,10 +139,9 @@ class SimpleMemoryStore(DatabaseStore):
         entries = self._entries(session_id)
         known = {(entry.source_range, entry.content) for entry in entries}
         for entry in self._sayings.in_context(session_id, self.open_log(session_id)):
-            if (entry.source_range, entry.content) not in known:
-                start, end = entry.source_range
-                at = convert.datetime_from(convert.milliseconds(entry.created_at))
-                source = SourceRange(start, end)
+            source = SourceRange(entry.start, entry.end)
+            if (source, entry.content) not in known:
+                at = convert.datetime_from(entry.created_at)
                 entries.append(
                     StoredEntry(0, session_id, entry.content, source, entry.role, entry.name, entry.kind, at)
                 )

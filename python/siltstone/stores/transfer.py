@@ -20,6 +20,7 @@ from siltstone.errors import ConfigError
 from siltstone.knowledge.stored import FactRows
 from siltstone.memory import log as logs
 from siltstone.memory.base import Store, entries_of, rows_of, sessions_of
+from siltstone.memory.convert import new_entry
 from siltstone.memory.database_log import MOST_RECALLS
 from siltstone.memory.entry import Entry, StoredEntry
 
@@ -348,7 +349,7 @@ class _Session:
                 logs.NewDerived(**{name: getattr(each, name) for name in _NEW_TEXT}) for each in texts
             ),
         )
-        entries = [_entry(each) for each in brought]
+        entries = [new_entry(_entry(each)) for each in brought]
         version, parent = self._version(), self._ids[row.parent]
         if parent == version.head:
             receipt = self._to.commit(new, entries, expected=version, clock="", write_id=_write_id())

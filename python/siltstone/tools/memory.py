@@ -14,6 +14,7 @@ from siltstone._native import matching_lines
 from siltstone.errors import ConfigError, InvalidArgumentsError, InvalidEntryError, SecretRefusedError
 from siltstone.knowledge import IMPORTANCE
 from siltstone.memory.entry import SearchFilters, SearchHit, SearchOrder
+from siltstone.messages.results import GET_NAME
 from siltstone.tokens import estimate_tokens
 from siltstone.tools import base
 from siltstone.tools.base import shown
@@ -53,8 +54,6 @@ def _ids(arguments: Mapping[str, Any]) -> list[str]:
 
 
 # The tool ``memory_get``: a model reads a message that is cut or no longer shown, in pages.
-
-GET_NAME = "memory_get"
 
 GET_DESCRIPTION, GET_PARAMETERS = base.described(GET_NAME)
 
