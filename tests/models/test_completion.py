@@ -10,8 +10,10 @@ from threading import Thread
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
 from siltstone import ConfigError, ModelError, Session, presets
+from siltstone.cli.app import app
 from siltstone.llm import CompletionRequest
 from siltstone.models import CompletionModel
 
@@ -88,6 +90,12 @@ def test_a_base_model_continues_the_documented_prompt(end: str, base_server: Any
     assert (settings["stop"], settings["seed"]) == (["\n\n", "\n#"], 1)
     assert asked["prompt"].startswith("# Memories:\nEntry 0.\n")
     assert asked["prompt"].endswith("\n> ")
+    with Session.open(tmp_path, "s") as session:
+        session.append(*({"role": "user", "content": f"Entry {n}."} for n in range(9, 13)))
+    command = ["compact-memories", str(tmp_path), "-s", "s"]
+    assert CliRunner().invoke(app, command).exit_code == 2, "no lines are quoted beside what a model wrote"
+    assert CliRunner().invoke(app, [*command, "--model", f"{url}#base"]).exit_code == 0
+    assert base_server.bodies[-1].get("model", "base") == "base"
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ import pytest
 from recorded_agent import SESSION, Scripted, Told, killed_and_reopened, losses, session_of
 from siltstone import Completion, CompletionRequest, ConfigError, MemoryStore, Session, SmartTrim, presets
 from siltstone.archive.live import ContextArchive
-from siltstone.engine import Compacted
+from siltstone.engine import Compacted, Failed
 from siltstone.events import ExtractionFailed
 from siltstone.llm import ToolCall
 from siltstone.messages import RecalledMessage, indexable_texts, read_history
@@ -268,6 +268,17 @@ def test_a_memory_that_cannot_be_saved_fails_no_compaction(tmp_path: Path) -> No
     assert json.loads(results[1])["saved"] == "Use tabs"
     assert "and are not JSON" in results[3]
     assert "there is no tool 'another'" in results[5]
+
+
+def test_a_worker_that_never_ends_its_calls_fails_after_eight_answers(tmp_path: Path) -> None:
+    saving = Completion("Saving.", tool_calls=(ToolCall("memory_save", {"content": "Use tabs"}),))
+    with session_of(tmp_path, "spacebot", 16_000, lambda _: saving) as session:
+        for number in range(34):
+            session.append({"role": "user", "content": f"{number:04} ".ljust(1600, "x")})
+        outcome = session.compact()
+        assert isinstance(outcome, Failed)
+        assert "is empty after 8 calls of tools" in outcome.message
+        assert (len(session.history()), session.facts()) == (34, [])
 
 
 def test_openclaw(recorded: Messages, tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from recorded_agent import Scripted, session_of
-from siltstone import ConfigError, presets
+from siltstone import presets
 from siltstone.messages import unmarked
 
 
@@ -146,6 +146,8 @@ def test_what_a_preset_has_to_say_to_the_model_is_in_the_next_request(tmp_path: 
                 assert (first["role"] == "system") == bool(prompt)
             assert after.history == before.history == [*head, user("hello")]
             assert (after.tokens > before.tokens) == (name == "rustant")
+            session.observe(json.loads(json.dumps(after.messages)))
+            assert (session.prepare().messages, len(session.log())) == (after.messages, len(after.history))
 
 
 def test_rustant_keeps_ten_of_twenty_one_and_asks_seldom(tmp_path: Path) -> None:
@@ -227,10 +229,3 @@ def test_oc_83_openclaw_places_nothing_above_its_safe_limit_and_its_cap(
         assert prepared.recalled == (block if is_placed else "")
         assert prepared.tokens == (tokens if is_placed else tokens - math.ceil(len(block) / 3))
         assert prepared.history == session.log()
-
-
-def test_a_window_without_a_safe_limit_is_refused_with_its_numbers(tmp_path: Path) -> None:
-    """7,960 less 4,000 and less 4,000 is below 0."""
-    with pytest.raises(ConfigError, match="-40"):
-        session_of(tmp_path, presets.openclaw(), 7_960, Scripted())
-    assert not any(tmp_path.iterdir())

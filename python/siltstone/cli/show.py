@@ -796,7 +796,8 @@ def compact_memories(
     store: StorePath,
     session: SessionId = None,
     model: Annotated[
-        str | None, typer.Option(help="Who writes: gpt-5-mini, claude-sonnet-5; extractive quotes lines.")
+        str | None,
+        typer.Option(help="gpt-5-mini, claude-sonnet-5, URL or URL#NAME; extractive quotes lines."),
     ] = None,
     as_json: stores.AsJson = False,
 ) -> None:
@@ -812,8 +813,8 @@ def compact_memories(
         _session(store, session, model) as held,
         stores.working("summarising", hidden=as_json),
     ):
-        writers = [{use.model for use in each.usage} for each in held.compactions()]
-        if model is None and any(writer != {EXTRACTIVE} for writer in writers):
+        writers = {use.model for each in held.compactions() for use in each.usage}
+        if model is None and writers - {EXTRACTIVE}:
             stores.refuse("a model wrote the summaries of this session: name it with --model, or say "
                    "--model extractive to quote lines")  # fmt: skip
         session, outcome = held.session_id, held.compact_memories()
@@ -834,9 +835,17 @@ def _session(store: stores.Place, session_id: str | None, model: str | None = No
     path = stores.find_store(store)
     with stores.opened(path, read_only=True) as held:
         session_id = figures.require_session(held, session_id)
-    options: Any = {}
-    if model is not None:
-        maker = models.anthropic if "claude" in model else models.openai
-        options["model"] = models.ExtractiveModel() if model == EXTRACTIVE else maker(model)
+    options: Any = {} if model is None else {"model": _writer(model)}
     with Session.open(path, session_id, **options) as session:
         yield session
+
+
+def _writer(name: str) -> Any:
+    """The model of a provider, or of an endpoint that completes texts."""
+    try:
+        if "://" in name:
+            return models.CompletionModel(*name.split("#", 1))
+        maker = models.anthropic if "claude" in name else models.openai
+        return models.ExtractiveModel() if name == EXTRACTIVE else maker(name)
+    except Exception as error:  # of an SDK that is not installed, or finds no key
+        stores.refuse(f"--model {name!r}: {error}")

@@ -203,7 +203,8 @@ def judged(completion: Completion, request: CompletionRequest) -> Judged:
     elif told != text and len(told.encode()) < LEAST_BESIDE:
         fault = "is a call of a tool"
     elif _says_nothing(told):
-        reason, fault = "empty_summary", "says nothing" if answer else "is empty"
+        called = f" after {len(completion.tool_calls)} calls of tools" if completion.tool_calls else ""
+        reason, fault = "empty_summary", "says nothing" if answer else f"is empty{called}"
     elif _echoes(bare, request):
         fault = "is an echo of the request"
     elif was_loop and len(told.encode()) < LEAST:

@@ -184,17 +184,20 @@ def noted(core: SessionCore, prepared: Prepared, rule: TokenRule) -> Prepared:
 def instructed(core: SessionCore, text: str, prepared: Prepared) -> Prepared:
     """*prepared* with *text* at the end of its system prompt; where it has none, before the other messages.
 
-    Without room in the window it stays as it is.
+    Without room in the window, or with the text of an earlier request, it stays as it is.
     """
     messages, (window, beside) = list(prepared.messages), core.room
     heads = list(takewhile(lambda raw: raw.get("role") in RULE_ROLES, messages))
     prompt = heads[-1].get("content") if heads else None
     note = InjectedMessage(role="user", content=text)
     tokens = prepared.tokens + core.view.rule.count([read_message(note, 0)])
-    if not text or (window is not None and tokens + beside > window):
+    is_text = isinstance(prompt, str)
+    if not text or (is_text and text in str(prompt)) or (window is not None and tokens + beside > window):
         return prepared
-    if is_text := isinstance(prompt, str):
+    if is_text:
         note = InjectedMessage({**heads[-1], "content": f"{prompt}\n\n{text}"})
+    else:
+        core.notes.add(text)
     messages[len(heads) - is_text : len(heads)] = [note]
     return replace(prepared, messages=messages, tokens=tokens)
 

@@ -55,7 +55,7 @@ def _observe(
     state = _learn(core, replace(state, host=_host(core, state).recognised()), raws)
     host, events = _host(core, state), list[Any]()
     summaries = host.summaries(raws)
-    all_seen = host.originals(raws, {*summaries, *_recalled(raws)})
+    all_seen = host.originals(raws, {*summaries, *_recalled(core, raws)})
     line = views.line_of(core.rows, views.content_of(state.head), state.end)
     said, run = host.said(line), state.clock.run_of(line[-1][1] if line else 0)
     seen = host.placed(all_seen, said)
@@ -230,7 +230,7 @@ def _continued(
         host = _host(core, _learn(core, state, more))
     if any(map(is_rule, more)) or not all(map(host.is_plain, more)):
         return None
-    seen = [each._replace(place=start + each.place) for each in host.originals(more, _recalled(more))]
+    seen = [each._replace(place=start + each.place) for each in host.originals(more, _recalled(core, more))]
     if any(each.was or each.stands_for != each.digest for each in seen):
         return None
     current = None
@@ -248,12 +248,13 @@ def _continued(
     return len(seen)
 
 
-def _recalled(raws: Sequence[RawMessage]) -> list[int]:
-    """The places of blocks that were recalled for an earlier request. They are no messages of the log."""
+def _recalled(core: SessionCore, raws: Sequence[RawMessage]) -> list[int]:
+    """The places of what an earlier request had beside the log: recalled blocks, and texts of a preset."""
     return [
         place
         for place, raw in enumerate(raws)
-        if may_be_recalled(raw) and is_recalled(chat.read_message(raw, place))
+        if (may_be_recalled(raw) and is_recalled(chat.read_message(raw, place)))
+        or (core.notes and isinstance(raw, Mapping) and raw.get("content") in list(core.notes))
     ]
 
 

@@ -7,12 +7,9 @@ import logging
 import os
 import re
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from siltstone.errors import ConfigError
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 Table: TypeAlias = dict[str, Any]
 
@@ -48,7 +45,7 @@ def read_text(source: str | os.PathLike[str]) -> str:
         line = source.strip()
         if "\n" in line or not line or len(line) > _LONGEST_PATH:
             return source
-        if not line.lower().endswith(_SUFFIXES) and not _is_file(Path(line)):
+        if not line.lower().endswith(_SUFFIXES) and not os.path.isfile(line):  # noqa: PTH113 - no error
             return source
         source = line
     elif not isinstance(source, os.PathLike):
@@ -169,22 +166,12 @@ def _as_json(text: str) -> str:
     return _JSON5.sub(written, _COMMENTS.sub(lambda found: found[1] or " ", text))
 
 
-def _is_file(path: Path) -> bool:
-    try:
-        return path.is_file()
-    except (OSError, ValueError):
-        return False
-
-
 def _value(text: str) -> Any:
-    """The value of a Markdown line as a bool, an int, a float or a str."""
-    plain = text.strip("`\"'")
-    words = {"true": True, "false": False}
-    if plain.lower() in words:
-        return words[plain.lower()]
-    for kind in (int, float):
+    """The value of a Markdown line: a number, a text or a list as in JSON, else a word."""
+    plain = text.strip("`")
+    for read in (json.loads, float):
         try:
-            return kind(plain)
+            return read(plain)
         except ValueError:
             continue
-    return plain
+    return {"true": True, "false": False}.get(plain.lower(), plain.strip("\"'"))

@@ -13,7 +13,7 @@ from siltstone.systems.base import Preset, System
 from siltstone.systems.reading import Table, known_tables, table, toml
 from siltstone.systems.spacebot.config import SUMMARY_PROMPT, WORKER_PROMPT, ChronicleConfig, TieredConfig
 from siltstone.systems.spacebot.tiered import TieredCompactor
-from siltstone.tools.memory import SavedMemory, memory_save
+from siltstone.tools.memory import memory_save
 
 #: Settings with the same name in siltstone and in the system.
 _TIERS: Final = tuple(
@@ -60,7 +60,7 @@ class Spacebot(System):
         policy = TieredCompactor(
             config,
             prompt=WORKER_PROMPT if saves else SUMMARY_PROMPT,
-            tools=[memory_save(_never).definition("openai")] if saves else (),
+            tools=[memory_save(str).definition("openai")] if saves else (),  # a session runs its calls
         )
         learns = KnowledgeConfig(patterns=False, knowledge_extraction=False, rules=False)
         options: dict[str, Any] = {"policy": policy, "knowledge": learns}
@@ -75,14 +75,6 @@ def _agent(read: Table) -> Table:
     if not isinstance(agents, list) or not all(isinstance(each, dict) for each in agents):
         return table(agents or {}, "agents")
     return next((each for each in agents if each.get("default")), agents[0] if agents else {})
-
-
-def _never(memory: SavedMemory) -> str:
-    """The function of ``memory_save``, which is never called: only the tool's definition is used here.
-
-    A session runs the calls when it commits.
-    """
-    raise AssertionError(memory)
 
 
 spacebot: Final = Spacebot()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
 from siltstone import checks
@@ -78,10 +78,6 @@ class WaterfallConfig:
     def documented(cls) -> WaterfallConfig:
         """The documented numbers, without siltstone's bounds: the long-term summary may only grow."""
         return cls(longterm_budget_tokens=None, longterm_refresh=0, cap_share=1)
-
-    def for_prompt(self, shown: int) -> WaterfallConfig:
-        """The same settings with both windows of *shown* messages, the entries in the host's own prompt."""
-        return replace(self, immediate_window=shown, recent_window=shown)
 
     @property
     def every(self) -> int:

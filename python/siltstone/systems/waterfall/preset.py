@@ -59,6 +59,8 @@ class Waterfall(System):
             known_tables({key: found.pop(key) for key in _UNUSED if key in found}, ())
             return {"": found}
         inner = table(read.pop("waterfall", {}), "waterfall")
+        others = [key for key, value in read.items() if isinstance(value, dict) and key != "profiles"]
+        known_tables({key: read.pop(key) for key in others}, ["waterfall"])
         return {"": {**read, **inner}}
 
     def _made(self, settings: Mapping[str, Any], *, documented: bool) -> Preset:
