@@ -12,6 +12,7 @@ import random
 import re
 import shutil
 import tempfile
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import astuple, dataclass, replace
@@ -30,7 +31,7 @@ from siltstone.messages import RecalledMessage, read_history
 from siltstone.tokens import estimate_tokens
 
 FIRST_HITS = 5
-BYTES_PER_TOKEN = 4  # by the rule that the policy counts with
+BYTES_PER_TOKEN = 4  # of the budget of a summary alone
 LEAST = 0.6  # of the rare words of the evidence
 SEEDS = range(5)
 
@@ -82,12 +83,18 @@ def quoted(text: str) -> Completion:
 
 def head(request: CompletionRequest) -> Completion:
     """The beginning of the material."""
-    return quoted(material(request).encode()[: BYTES_PER_TOKEN * request.max_tokens].decode(errors="ignore"))
+    return quoted(within(material(request), request.max_tokens, lambda text, size: text[:size]))
 
 
 def tail(request: CompletionRequest) -> Completion:
     """The end of the material."""
-    return quoted(material(request).encode()[-BYTES_PER_TOKEN * request.max_tokens :].decode(errors="ignore"))
+    return quoted(within(material(request), request.max_tokens, lambda text, size: text[-size:]))
+
+
+def within(text: str, tokens: int, part: Callable[[str, int], str]) -> str:
+    """The largest *part* of *text* of at most *tokens* by the rule of the policy."""
+    sizes = range(1, len(text) + 1)
+    return part(text, bisect_right(sizes, tokens, key=lambda size: estimate_tokens(part(text, size))))
 
 
 class RandomSentences:
@@ -103,9 +110,9 @@ class RandomSentences:
         ]
         order = list(range(len(sentences)))
         random.Random(self._seed).shuffle(order)
-        room, chosen = BYTES_PER_TOKEN * request.max_tokens, []
+        room, chosen = request.max_tokens, []
         for at in order:
-            size = len(sentences[at].encode()) + 1
+            size = estimate_tokens(sentences[at]) + 1
             if size <= room:
                 room -= size
                 chosen.append(at)

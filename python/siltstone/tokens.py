@@ -3,15 +3,17 @@
 These rules are each a sum of units over messages and one conversion at the end:
 
 ``bytes/4``
-    Bytes of the JSON text (of the text itself for a str), divided by four, rounded down once.
+    Bytes of the JSON text (of the text itself for a str), divided by four, rounded down once. Inline data
+    of media is left out, and a flat cost is added.
 ``chars/3``
     Code points of the same, divided by three, rounded up once.
 ``chars/3-utf16``
     UTF-16 units of texts, tool arguments and results, divided by three and rounded up for each message,
     one at least: the estimate of the documented archive.
 ``blocks``
-    The rule of policies: text and tool results by their bytes, media at a flat cost, assistant and
-    system messages by their JSON. Each of these is rounded by itself; their sum is the estimate.
+    The default rule: each part by a quarter of its bytes, or by the weights of its characters if that is
+    more, as it is for numbers, ids and JSON; media at a flat cost; assistant and system messages by a
+    quarter of their JSON at least. Each of these is rounded by itself; their sum is the estimate.
 ``weights``
     The same by the weights of characters: a digit, a letter of each script, a sign and a blank weigh what
     tokenizers make of them. The weights were fitted on public tokenizers, so that no estimate is much below
@@ -130,14 +132,14 @@ def rule(name: str | TokenRule) -> TokenRule:
 
 
 def estimate_tokens(
-    x: str | RawMessage | Message | Sequence[RawMessage | Message], rule: str | TokenRule = "bytes/4"
+    x: str | RawMessage | Message | Sequence[RawMessage | Message], rule: str | TokenRule = "blocks"
 ) -> int:
     """The tokens of a text, a message or a list of messages, without a tokenizer.
 
     Args:
         x: A text; a message in any dialect, or one that was read; or a list of these.
-        rule: ``bytes/4`` (rounds down), ``chars/3`` (rounds up), ``chars/3-utf16`` (the same of UTF-16
-            units, message by message), ``blocks`` (a rule per kind of part), ``bytes_total`` or
+        rule: ``blocks`` (by the parts and their characters), ``bytes/4`` (rounds down), ``chars/3`` (rounds
+            up), ``chars/3-utf16`` (the same of UTF-16 units, message by message), ``bytes_total`` or
             ``flat_tools`` (those of tiered compaction); or a rule of one's own, such as
             :class:`siltstone.tokens.TokenizerRule`.
 
@@ -170,7 +172,8 @@ class _JsonBytes(TokenRule):
     text_measure = ("bytes", 4, False, 0)
 
     def units(self, message: Message) -> int:
-        return message_size(message.raw)[0]
+        rest, flat = _without_media(message)
+        return message_size(rest)[0] + 4 * flat
 
     def tokens(self, units: int) -> int:
         return units // 4
@@ -185,7 +188,8 @@ class _JsonChars(TokenRule):
     text_measure = ("code_points", 3, True, 0)
 
     def units(self, message: Message) -> int:
-        return message_size(message.raw)[1]
+        rest, flat = _without_media(message)
+        return message_size(rest)[1] + 3 * flat
 
     def tokens(self, units: int) -> int:
         return -(-units // 3)
@@ -217,41 +221,19 @@ class _Utf16Thirds(TokenRule):
         return max(1, -(-_utf16_units(text) // 3))
 
 
-class _Blocks(TokenRule):
-    name = "blocks"
-    measure = "blocks"
-    text_measure = ("bytes", 4, False, 1)
-
-    def units(self, message: Message) -> int:
-        if message.role in _BY_JSON:
-            return _json_tokens(message)
-        said = message.said
-        if said is not None:  # without a further call: a compaction asks this of every message
-            return (len(said) if said.isascii() else text_size(said)[0]) // 4 or 1 if said else 0
-        total = 0
-        for part in message.parts:
-            total += _part_tokens(part)
-        return total
-
-    def tokens(self, units: int) -> int:
-        return units
-
-    def count_text(self, text: str) -> int:
-        return _text_tokens(text)
-
-
 class _Weights(TokenRule):
-    def __init__(self, family: str = "") -> None:
-        self.name = f"weights/{family}" if family else "weights"
-        self.text_measure = (self.name, 1, False, 0)
+    def __init__(self, name: str, measure: Literal["blocks"] | None = None) -> None:
+        self.name, self.measure = name, measure
+        self.text_measure = (name, 1, False, 0)
 
     def units(self, message: Message) -> int:
-        if message.role in _BY_JSON:
-            rest, flat = _without_media(message)
+        by_json = message.role in _BY_JSON
+        rest, flat = _without_media(message) if by_json else (message.raw, 0)
+        if by_json and self.measure is None:
             return message_json_tokens(rest, self.name) + flat
-        if message.said is not None:
-            return text_tokens(message.said, self.name)
-        return sum(map(self._part, message.parts))
+        said = message.said
+        tokens = sum(map(self._part, message.parts)) if said is None else text_tokens(said, self.name)
+        return max(tokens, message_size(rest)[0] // 4 + flat) if by_json else tokens
 
     def units_of_each(self, raws: list[Any], read: Callable[[int], Message]) -> Iterator[int]:
         counts = message_tokens(raws, self.name)
@@ -345,12 +327,6 @@ def _flat_bytes(part: Part) -> int:
     return _text_bytes(part.text) or part.size
 
 
-def _json_tokens(message: Message) -> int:
-    """JSON bytes by four; media at their flat cost."""
-    rest, flat = _without_media(message)
-    return message_size(rest)[0] // 4 + flat
-
-
 def _without_media(message: Message) -> tuple[RawMessage, int]:
     """*message* with the data of its media cut out of it, and their flat cost."""
     media = () if message.said is not None else [part for part in message.parts if part.modality is not None]
@@ -359,17 +335,6 @@ def _without_media(message: Message) -> tuple[RawMessage, int]:
 
     rest, _ = without_inline_data(message.raw)
     return rest, sum(map(_media_tokens, media))
-
-
-def _part_tokens(part: Part) -> int:
-    if part.kind == "blob":
-        return _media_tokens(part)
-    tokens = _text_tokens(part.text)
-    if part.kind == "tool_call":
-        return tokens + _text_tokens((part.name or "") + (part.arguments or ""))
-    if part.kind == "other":
-        return tokens + part.size // 4 + _media_tokens(part)
-    return tokens
 
 
 def _media_tokens(part: Part) -> int:
@@ -386,10 +351,6 @@ def _media_tokens(part: Part) -> int:
     return 0
 
 
-def _text_tokens(text: str) -> int:
-    return max(1, _text_bytes(text) // 4) if text else 0
-
-
 def _utf16_units(text: str) -> int:
     return len(text) if text.isascii() else len(text.encode("utf-16-le", "surrogatepass")) // 2
 
@@ -404,8 +365,8 @@ _RULES: Final[dict[str, TokenRule]] = {
         _JsonBytes(),
         _JsonChars(),
         _Utf16Thirds(),
-        _Blocks(),
-        _Weights(),
+        _Weights("blocks", "blocks"),
+        _Weights("weights"),
         _BytesTotal(),
         _FlatTools(),
     )
@@ -427,7 +388,7 @@ _FAMILIES: Final = {
     "claude": r"claude-(?:3|(?:haiku|sonnet|opus)-4(?![-.][7-9]))",
 }
 for _family in _FAMILIES:
-    _RULES[f"weights/{_family}"] = _Weights(_family)
+    _RULES[f"weights/{_family}"] = _Weights(f"weights/{_family}")
 
 
 def rule_for(model: str | None) -> TokenRule:

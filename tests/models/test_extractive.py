@@ -114,7 +114,7 @@ def test_an_earlier_summary_leaves_a_quarter_of_the_room_to_what_is_new():
     lines = [" ".join(f"{kind}{n}x{at}" for at in range(6)) for kind in ("old", "new") for n in range(60)]
     earlier = "\n".join(f"Assistant: {line}" for line in lines[:60])
     raws = [SummaryMessage(framed(SUMMARY_PREFIX, earlier), ((0, 9),)), *map(assistant, lines[60:])]
-    said = summary(raws, 300)
+    said = summary(raws, 600)
     kept = {kind: sum(line in said for line in lines if line.startswith(kind)) for kind in ("old", "new")}
     assert kept["old"] > kept["new"] > 0
 

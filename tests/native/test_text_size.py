@@ -12,7 +12,7 @@ from siltstone import _native, tokens
 from strategies_text import any_texts
 from vector_cases import cases
 
-RULES = [name for name in tokens._RULES if name.startswith("weights")]
+RULES = [name for name in tokens._RULES if name.startswith(("blocks", "weights"))]
 
 
 @pytest.mark.parametrize("case", cases("estimates"), ids=lambda case: repr(case["text"]))
@@ -21,8 +21,8 @@ def test_sizes_and_estimates_are_those_of_the_vectors(case):
     assert _native.text_size(case["text"]) == twin.text_size(case["text"]) == size
     assert twin.bytes_over_four(size) == case["bytes/4"]
     assert twin.chars_over_three(size) == case["chars/3"]
-    assert twin.at_least_one(size) == case["at_least_one"]
-    assert _native.text_tokens(case["text"]) == twin.tokens(case["text"]) == case["weights"]
+    for rule in ("blocks", "weights"):
+        assert _native.text_tokens(case["text"], rule) == twin.tokens(case["text"], rule) == case[rule]
 
 
 @given(any_texts())

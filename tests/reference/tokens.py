@@ -7,15 +7,7 @@ import math
 import re
 from pathlib import Path
 
-__all__ = [
-    "at_least_one",
-    "bytes_over_four",
-    "chars_over_three",
-    "json_tokens",
-    "text_size",
-    "tokens",
-    "weight",
-]
+__all__ = ["bytes_over_four", "chars_over_three", "json_tokens", "text_size", "tokens", "weight"]
 
 
 def text_size(text: str) -> tuple[int, int]:
@@ -31,11 +23,6 @@ def bytes_over_four(size: tuple[int, int]) -> int:
 def chars_over_three(size: tuple[int, int]) -> int:
     """Rule ``chars/3``: a third of the code points, rounded up."""
     return math.ceil(size[1] / 3)
-
-
-def at_least_one(size: tuple[int, int]) -> int:
-    """The tokens of a block by rule ``blocks``: a quarter of its bytes, rounded down, but at least one."""
-    return max(1, bytes_over_four(size))
 
 
 _SOURCE = (Path(__file__).parents[2] / "rust/core/src/tokens.rs").read_text()
@@ -55,9 +42,9 @@ def _kind(char: str) -> str:
     return "digit" if char.isdigit() else "space" if char == " " else "line" if char in "\n\r\t" else "sign"
 
 
-def weight(text: str, rule: str = "weights") -> int:
+def weight(text: str, rule: str = "blocks") -> int:
     """The weights of the characters of *text* together, in 64ths of a token."""
-    family = _FAMILIES.index(rule.removeprefix("weights"))
+    family = _FAMILIES.index(rule)
     names = ["letter", "word", "capital", "capitals", "hump", "mixed", "digit", "number"]
     names += ["sign", "same", "spaces", "line", "lines"]
     one = dict(zip(names, _PLAIN[family], strict=True))
@@ -88,9 +75,11 @@ def weight(text: str, rule: str = "weights") -> int:
     return total
 
 
-def tokens(text: str, rule: str = "weights") -> int:
-    """The tokens of a text by rule ``weights``: those of its characters, rounded up, but at least one."""
-    return max(1, math.ceil(weight(text, rule) / 64)) if text else 0
+def tokens(text: str, rule: str = "blocks") -> int:
+    """The tokens of a text by the weights of its characters, but at least one."""
+    weighed = weight(text, rule)
+    by_rule = max(text_size(text)[0] // 4, weighed // 64) if rule == "blocks" else math.ceil(weighed / 64)
+    return max(1, by_rule) if text else 0
 
 
 def json_tokens(value: object, rule: str = "weights") -> int:

@@ -43,7 +43,7 @@ def session() -> Any:
 
 
 def csv_at_turn_70(session: Session) -> None:
-    rows = "\n".join(f"{n},{n * 7},{n * 11}" for n in range(12_000))
+    rows = "\n".join(f"{n},{n * 7},{n * 11}" for n in range(8_000))
     session.append(user(f"Here it is:\n{rows}"))
     tokens = session.prepare().tokens
     session.recover(too_long(WINDOW + 9_000, WINDOW))
@@ -173,7 +173,7 @@ def test_a_count_is_kept_for_its_model_until_one_call(tmp_path: Path) -> None:
     with Session.open(tmp_path, "s", context_window=4_096) as session:
         session.agent_model = "m"
         for number in range(4):
-            session.append(user(f"{number} {KINDS['numbers']}"))
+            session.append(user(f"{number} {KINDS['words']}"))
             size = counted(session.prepare().messages)
             session.append(assistant("Yes."), usage={"input_tokens": size})
     with Session.open(tmp_path, "s", context_window=4_096) as session:
@@ -181,7 +181,7 @@ def test_a_count_is_kept_for_its_model_until_one_call(tmp_path: Path) -> None:
         assert (known.model, known.tokens) == ("m", 0)
         assert known.factor * known.pairs[-1][0] + known.fixed == pytest.approx(size, rel=0.02)
         assert known.fixed == pytest.approx(300, abs=30)
-        session.append(user(KINDS["numbers"] * 5))
+        session.append(user(KINDS["words"] * 8))
         session.agent_model = "n"
         assert not session.plan().compacts, "another model counts for itself"
         session.agent_model = "m"

@@ -11,7 +11,7 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from siltstone._native import best_window
 from siltstone.errors import ConfigError, InvalidArgumentsError, ToolError, ToolNotFoundError, refuse
-from siltstone.tokens import TextMeasure, estimate_tokens
+from siltstone.tokens import TextMeasure, rule
 
 Format: TypeAlias = Literal["openai", "openai.responses", "anthropic", "mcp"]
 
@@ -195,6 +195,8 @@ _READER: Final = json.JSONDecoder(parse_int=_integer)
 Count: TypeAlias = Callable[[str], int]
 """A function that counts the tokens of a text."""
 
+COUNT: Final[Count] = rule("blocks").count_text  #: by the default rule
+
 FLOOR: Final = 60  #: the minimum tokens of a cut text
 LEAST_BUDGET: Final = 100  #: the minimum budget: room for one text and the JSON around it
 CUT: Final = "…"  #: marks a cut
@@ -258,7 +260,7 @@ def beginning(text: str, fits: Callable[[str], bool]) -> str:
     return f"{text[:low]} {CUT}"
 
 
-def best_part(text: str, query: str, tokens: int, count: Count = estimate_tokens) -> str:
+def best_part(text: str, query: str, tokens: int, count: Count = COUNT) -> str:
     """*text*, or its passage that matches *query* best, of at most *tokens* by *count*.
 
     An ellipsis marks a cut. If no passage is short enough, the result is the ellipsis alone.

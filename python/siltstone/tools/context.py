@@ -9,7 +9,6 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from siltstone.compaction.base import Checkpoint
-from siltstone.tokens import estimate_tokens
 from siltstone.tools import base
 from siltstone.tools.memory import MOST, handle_of
 
@@ -31,7 +30,7 @@ def chronicle(
     *,
     limit: int = 100,
     budget: int | None = None,
-    count: base.Count = estimate_tokens,
+    count: base.Count = base.COUNT,
 ) -> base.Tool:
     """The tool over the *checkpoints* of one session.
 

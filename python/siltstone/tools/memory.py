@@ -15,7 +15,6 @@ from siltstone.errors import ConfigError, InvalidArgumentsError, InvalidEntryErr
 from siltstone.knowledge import IMPORTANCE
 from siltstone.memory.entry import SearchFilters, SearchHit, SearchOrder
 from siltstone.messages.results import GET_NAME
-from siltstone.tokens import estimate_tokens
 from siltstone.tools import base
 from siltstone.tools.base import shown
 from siltstone.tools.periods import period
@@ -74,7 +73,7 @@ def memory_get(
     read: Callable[[int], str | None],
     *,
     budget: int | None = None,
-    count: base.Count = estimate_tokens,
+    count: base.Count = base.COUNT,
     said: Callable[[int], datetime] | None = None,
 ) -> base.Tool:
     """The tool over *read*, which gives the text of a message by its sequence number, None where it has none.
@@ -384,7 +383,7 @@ def memory_search(
     search: Search,
     *,
     budget: int | None = None,
-    count: base.Count = estimate_tokens,
+    count: base.Count = base.COUNT,
     cross_session: bool = False,
     now: _Now = _local_time,
 ) -> base.Tool:

@@ -48,30 +48,32 @@ pub fn chars_over_three(size: TextSize) -> usize {
     size.code_points.div_ceil(3)
 }
 
-/// The tokens of a block by the rule `blocks`: a quarter of its bytes, rounded down, but at least 1.
-#[must_use]
-pub fn at_least_one(size: TextSize) -> usize {
-    bytes_over_four(size).max(1)
-}
-
-/// A family of tokenizers: the rule `weights` has weights of characters for each.
+/// The weights of characters of one rule: of a family of tokenizers, or of all.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Family(u8);
 
 impl Family {
-    /// The family of the rule with that name: `weights` for a tokenizer that is not known, or `weights/qwen`.
+    /// The rule `blocks`: a quarter of the bytes, or what numbers, ids and signs weigh if that is more.
+    pub const BLOCKS: Self = Self(11);
+
+    /// The family of the rule with that name: `blocks`, `weights` for a tokenizer that is not known, or `weights/qwen`.
     #[must_use]
     pub fn of(rule: &str) -> Option<Self> {
-        let name = rule.strip_prefix("weights")?;
-        let found = FAMILIES.iter().position(|&known| known == name)?;
+        let found = FAMILIES.iter().position(|&known| known == rule)?;
         u8::try_from(found).ok().map(Self)
     }
 
-    /// The tokens of a block: its characters by their weights, rounded up, but at least 1; none if it is empty.
+    /// The tokens of a block: its characters by their weights, but at least 1; none if it is empty.
     #[must_use]
     pub fn tokens(self, text: &[u8]) -> usize {
         let least = usize::from(!text.is_empty());
-        self.weight(text).div_ceil(TOKEN).max(least)
+        let weight = self.weight(text);
+        let tokens = if self == Self::BLOCKS {
+            (text.len() / 4).max(weight / TOKEN)
+        } else {
+            weight.div_ceil(TOKEN)
+        };
+        tokens.max(least)
     }
 
     /// The weights of the characters of a text together, in parts of which [`TOKEN`] are a token.
@@ -83,8 +85,14 @@ impl Family {
         let family = usize::from(self.0) % FAMILIES.len();
         let plain = PLAIN[family].map(|weight| weight.to_le_bytes()[0]);
         let mut sum = weigh(Level::current(), text, &plain);
-        if !text.is_ascii() {
-            for (at, &byte) in text.iter().enumerate().filter(|(_, byte)| **byte >= 0xC0) {
+        for (part, bytes) in text.chunks(REGISTER).enumerate() {
+            if bytes.is_ascii() {
+                continue;
+            }
+            for (at, &byte) in (part * REGISTER..)
+                .zip(bytes)
+                .filter(|(_, byte)| **byte >= 0xC0)
+            {
                 let row = ROWS[cell(byte, text.get(at + 1).copied())];
                 sum += usize::from(SCRIPTS[usize::from(row)].1[family]);
             }
@@ -99,16 +107,17 @@ pub const TOKEN: usize = 64;
 /// The weight of a mark or a quote of JSON around a text.
 pub const MARK: usize = TOKEN / 4;
 
-/// The families of tokenizers as they end the name of a rule: one that is not known, and those whose weights stand in
-/// this order below.
+/// The names of the rules by weights: for a tokenizer that is not known, for each family, and the default rule. Their
+/// weights stand in this order below.
 #[rustfmt::skip]
-const FAMILIES: [&str; 11] = [
-    "", "/o200k", "/cl100k", "/llama3", "/llama4", "/qwen", "/qwen3.5", "/gemma", "/mistral", "/deepseek", "/claude",
+const FAMILIES: [&str; 12] = [
+    "weights", "weights/o200k", "weights/cl100k", "weights/llama3", "weights/llama4", "weights/qwen", "weights/qwen3.5",
+    "weights/gemma", "weights/mistral", "weights/deepseek", "weights/claude", "blocks",
 ];
 
 /// The weights of ASCII for each family, fitted on texts of 120 kinds. The first row is at least what any family
-/// counts: a letter, the first of a word, a capital, one after another, one after a small letter, a letter beside a digit; a digit, the first of a number; a sign, the same again; a space after another; a line end, another.
-const PLAIN: [[i16; 13]; 11] = [
+/// counts; the last is so light for letters that prose and code count by their bytes. A row has: a letter, the first of a word, a capital, one after another, one after a small letter, a letter beside a digit; a digit, the first of a number; a sign, the same again; a space after another; a line end, another.
+const PLAIN: [[i16; 13]; 12] = [
     [23, 0, 68, -51, -3, 22, 62, 58, 63, -37, 7, 53, 64],
     [12, 13, 42, -42, 14, 4, 18, 91, 39, -37, 5, 50, 12],
     [10, 28, 44, -45, 25, 0, 18, 92, 34, -28, 4, 57, 12],
@@ -120,58 +129,59 @@ const PLAIN: [[i16; 13]; 11] = [
     [14, 7, 36, -26, 15, 11, 62, 63, 38, -15, 4, 51, 23],
     [12, 19, 35, -30, 26, 5, 19, 84, 38, -31, 4, 53, 20],
     [11, 30, 64, -69, 51, 5, 18, 85, 46, -39, 6, 64, 9],
+    [11, 0, 28, 0, 40, 19, 66, 70, 12, -8, 2, 20, 30],
 ];
 
 /// The weights of the other characters, by the first code point of their script. The last row is for pictures.
 #[rustfmt::skip]
-const SCRIPTS: [(usize, [u16; 11]); 47] = [
-    (0x0080, [327, 34, 99, 50, 44, 77, 56, 45, 33, 82, 112]), // Latin-1
-    (0x0100, [161, 104, 159, 92, 69, 123, 93, 86, 111, 137, 112]), // Latin of other languages
-    (0x0280, [178, 143, 155, 167, 126, 114, 151, 112, 159, 110, 145]), // phonetic letters and accents
-    (0x0380, [92, 29, 70, 30, 28, 67, 29, 30, 30, 36, 52]), // Greek
-    (0x0400, [45, 23, 40, 25, 21, 32, 25, 23, 25, 29, 31]), // Cyrillic
-    (0x0500, [151, 31, 144, 128, 73, 78, 60, 46, 34, 47, 58]), // Armenian
-    (0x0580, [84, 34, 80, 80, 39, 33, 43, 41, 39, 41, 58]), // Hebrew
-    (0x0600, [80, 25, 57, 29, 28, 39, 26, 27, 24, 32, 53]), // Arabic
-    (0x0780, [192, 128, 128, 128, 128, 128, 128, 128, 128, 128, 128]), // rare scripts
-    (0x0900, [94, 29, 83, 43, 30, 77, 41, 26, 33, 49, 60]), // Devanagari
-    (0x0980, [142, 33, 97, 97, 40, 85, 43, 24, 40, 39, 72]), // Bengali
-    (0x0A00, [217, 55, 136, 136, 64, 124, 72, 56, 62, 82, 161]), // Gurmukhi
-    (0x0A80, [215, 43, 136, 136, 52, 132, 62, 40, 55, 75, 87]), // Gujarati
-    (0x0B00, [192, 128, 128, 128, 128, 128, 128, 128, 128, 128, 128]), // rare scripts
-    (0x0B80, [144, 27, 102, 102, 50, 82, 39, 23, 30, 41, 61]), // Tamil
-    (0x0C00, [165, 39, 134, 134, 53, 116, 52, 35, 40, 63, 81]), // Telugu
-    (0x0C80, [163, 42, 135, 135, 50, 116, 58, 41, 47, 64, 151]), // Kannada
-    (0x0D00, [170, 30, 122, 118, 45, 99, 51, 34, 41, 71, 88]), // Malayalam
-    (0x0D80, [214, 48, 145, 144, 54, 129, 66, 46, 208, 79, 85]), // Sinhala
-    (0x0E00, [123, 32, 66, 35, 28, 41, 24, 30, 40, 30, 64]), // Thai
-    (0x0E80, [192, 128, 128, 128, 128, 128, 128, 128, 128, 128, 128]), // rare scripts
-    (0x1000, [140, 38, 138, 138, 46, 117, 44, 31, 39, 62, 89]), // Burmese
-    (0x1080, [144, 27, 140, 140, 33, 74, 45, 36, 37, 56, 54]), // Georgian
-    (0x1100, [192, 128, 128, 128, 128, 128, 128, 128, 128, 128, 128]), // rare scripts
-    (0x1200, [218, 144, 197, 197, 67, 100, 137, 65, 196, 156, 110]), // Ethiopic
-    (0x1400, [192, 128, 128, 128, 128, 128, 128, 128, 128, 128, 128]), // rare scripts
-    (0x1780, [209, 47, 113, 112, 50, 86, 75, 48, 196, 92, 85]), // Khmer
-    (0x1800, [192, 128, 128, 128, 128, 128, 128, 128, 128, 128, 128]), // rare scripts
-    (0x1E00, [64, 32, 32, 32, 32, 32, 32, 32, 32, 32, 35]), // Latin with two accents
-    (0x1F00, [192, 128, 128, 128, 128, 128, 128, 128, 128, 128, 128]), // rare scripts
-    (0x2000, [58, 70, 69, 87, 41, 131, 118, 19, 123, 43, 107]), // quotes, dashes
-    (0x2080, [203, 133, 133, 137, 111, 98, 136, 105, 151, 119, 165]), // signs
-    (0x2500, [96, 24, 40, 32, 20, 35, 31, 24, 54, 29, 35]), // lines of boxes
-    (0x2580, [203, 133, 133, 137, 111, 98, 136, 105, 151, 119, 165]), // signs
-    (0x3000, [95, 55, 77, 51, 44, 54, 48, 46, 48, 57, 64]), // Kana
-    (0x3100, [192, 128, 128, 128, 128, 128, 128, 128, 128, 128, 128]), // rare Han
-    (0x4E00, [105, 57, 82, 59, 48, 53, 46, 46, 72, 47, 83]), // Han
-    (0xA000, [192, 128, 128, 128, 128, 128, 128, 128, 128, 128, 128]), // rare scripts
-    (0xAC00, [107, 56, 92, 58, 49, 64, 56, 59, 52, 62, 92]), // Hangul
-    (0xD780, [192, 128, 128, 128, 128, 128, 128, 128, 128, 128, 128]), // rare scripts
-    (0xF900, [192, 128, 128, 128, 128, 128, 128, 128, 128, 128, 128]), // rare Han
-    (0xFB00, [192, 128, 128, 128, 128, 128, 128, 128, 128, 128, 128]), // rare scripts
-    (0xFE00, [144, 32, 224, 92, 60, 32, 120, 32, 177, 32, 32]), // selectors
-    (0xFE80, [192, 128, 128, 128, 128, 128, 128, 128, 128, 128, 128]), // rare scripts
-    (0xFF00, [64, 121, 201, 93, 97, 32, 38, 166, 32, 32, 32]), // full width
-    (0x10000, [320, 264, 262, 252, 261, 205, 294, 264, 276, 222, 320]), // beyond the basic plane
-    (0xFE_FF00, [256, 140, 181, 181, 142, 96, 181, 103, 254, 140, 209]), // pictures
+const SCRIPTS: [(usize, [u16; 12]); 47] = [
+    (0x0080, [327, 34, 99, 50, 44, 77, 56, 45, 33, 82, 112, 82]), // Latin-1
+    (0x0100, [161, 104, 159, 92, 69, 123, 93, 86, 111, 137, 112, 137]), // Latin of other languages
+    (0x0280, [178, 143, 155, 167, 126, 114, 151, 112, 159, 110, 145, 167]), // phonetic letters and accents
+    (0x0380, [92, 29, 70, 30, 28, 67, 29, 30, 30, 36, 52, 67]), // Greek
+    (0x0400, [45, 23, 40, 25, 21, 32, 25, 23, 25, 29, 31, 32]), // Cyrillic
+    (0x0500, [151, 31, 144, 128, 73, 78, 60, 46, 34, 47, 58, 128]), // Armenian
+    (0x0580, [84, 34, 80, 80, 39, 33, 43, 41, 39, 41, 58, 80]), // Hebrew
+    (0x0600, [80, 25, 57, 29, 28, 39, 26, 27, 24, 32, 53, 39]), // Arabic
+    (0x0780, [192, 128, 128, 128, 128, 128, 128, 128, 128, 128, 128, 128]), // rare scripts
+    (0x0900, [94, 29, 83, 43, 30, 77, 41, 26, 33, 49, 60, 77]), // Devanagari
+    (0x0980, [142, 33, 97, 97, 40, 85, 43, 24, 40, 39, 72, 97]), // Bengali
+    (0x0A00, [217, 55, 136, 136, 64, 124, 72, 56, 62, 82, 161, 136]), // Gurmukhi
+    (0x0A80, [215, 43, 136, 136, 52, 132, 62, 40, 55, 75, 87, 136]), // Gujarati
+    (0x0B00, [192, 128, 128, 128, 128, 128, 128, 128, 128, 128, 128, 128]), // rare scripts
+    (0x0B80, [144, 27, 102, 102, 50, 82, 39, 23, 30, 41, 61, 102]), // Tamil
+    (0x0C00, [165, 39, 134, 134, 53, 116, 52, 35, 40, 63, 81, 134]), // Telugu
+    (0x0C80, [163, 42, 135, 135, 50, 116, 58, 41, 47, 64, 151, 135]), // Kannada
+    (0x0D00, [170, 30, 122, 118, 45, 99, 51, 34, 41, 71, 88, 118]), // Malayalam
+    (0x0D80, [214, 48, 145, 144, 54, 129, 66, 46, 208, 79, 85, 208]), // Sinhala
+    (0x0E00, [123, 32, 66, 35, 28, 41, 24, 30, 40, 30, 64, 41]), // Thai
+    (0x0E80, [192, 128, 128, 128, 128, 128, 128, 128, 128, 128, 128, 128]), // rare scripts
+    (0x1000, [140, 38, 138, 138, 46, 117, 44, 31, 39, 62, 89, 138]), // Burmese
+    (0x1080, [144, 27, 140, 140, 33, 74, 45, 36, 37, 56, 54, 140]), // Georgian
+    (0x1100, [192, 128, 128, 128, 128, 128, 128, 128, 128, 128, 128, 128]), // rare scripts
+    (0x1200, [218, 144, 197, 197, 67, 100, 137, 65, 196, 156, 110, 197]), // Ethiopic
+    (0x1400, [192, 128, 128, 128, 128, 128, 128, 128, 128, 128, 128, 128]), // rare scripts
+    (0x1780, [209, 47, 113, 112, 50, 86, 75, 48, 196, 92, 85, 196]), // Khmer
+    (0x1800, [192, 128, 128, 128, 128, 128, 128, 128, 128, 128, 128, 128]), // rare scripts
+    (0x1E00, [64, 32, 32, 32, 32, 32, 32, 32, 32, 32, 35, 32]), // Latin with two accents
+    (0x1F00, [192, 128, 128, 128, 128, 128, 128, 128, 128, 128, 128, 128]), // rare scripts
+    (0x2000, [58, 70, 69, 87, 41, 131, 118, 19, 123, 43, 107, 58]), // quotes, dashes
+    (0x2080, [203, 133, 133, 137, 111, 98, 136, 105, 151, 119, 165, 151]), // signs
+    (0x2500, [96, 24, 40, 32, 20, 35, 31, 24, 54, 29, 35, 54]), // lines of boxes
+    (0x2580, [203, 133, 133, 137, 111, 98, 136, 105, 151, 119, 165, 151]), // signs
+    (0x3000, [95, 55, 77, 51, 44, 54, 48, 46, 48, 57, 64, 57]), // Kana
+    (0x3100, [192, 128, 128, 128, 128, 128, 128, 128, 128, 128, 128, 128]), // rare Han
+    (0x4E00, [105, 57, 82, 59, 48, 53, 46, 46, 72, 47, 83, 72]), // Han
+    (0xA000, [192, 128, 128, 128, 128, 128, 128, 128, 128, 128, 128, 128]), // rare scripts
+    (0xAC00, [107, 56, 92, 58, 49, 64, 56, 59, 52, 62, 92, 64]), // Hangul
+    (0xD780, [192, 128, 128, 128, 128, 128, 128, 128, 128, 128, 128, 128]), // rare scripts
+    (0xF900, [192, 128, 128, 128, 128, 128, 128, 128, 128, 128, 128, 128]), // rare Han
+    (0xFB00, [192, 128, 128, 128, 128, 128, 128, 128, 128, 128, 128, 128]), // rare scripts
+    (0xFE00, [144, 32, 224, 92, 60, 32, 120, 32, 177, 32, 32, 144]), // selectors
+    (0xFE80, [192, 128, 128, 128, 128, 128, 128, 128, 128, 128, 128, 128]), // rare scripts
+    (0xFF00, [64, 121, 201, 93, 97, 32, 38, 166, 32, 32, 32, 64]), // full width
+    (0x10000, [320, 264, 262, 252, 261, 205, 294, 264, 276, 222, 320, 294]), // beyond the basic plane
+    (0xFE_FF00, [256, 140, 181, 181, 142, 96, 181, 103, 254, 140, 209, 254]), // pictures
 ];
 
 /// Scripts are looked up by 128 code points; after the basic plane are pictures, and the rest.
@@ -206,8 +216,11 @@ static ROWS: [u8; CELLS] = {
     rows
 };
 
-/// The number of bytes that are counted together: seven registers of 32 bytes. A counter of one byte cannot overflow.
-pub(crate) const BLOCK: usize = 224;
+/// The bytes of a register.
+const REGISTER: usize = 32;
+
+/// The number of bytes that are counted together: seven registers. A counter of one byte cannot overflow.
+pub(crate) const BLOCK: usize = 7 * REGISTER;
 
 /// The number of bytes of `text` that satisfy `predicate`.
 ///
@@ -233,8 +246,6 @@ mod tests {
         assert_eq!((size.bytes, size.code_points), (10, 7));
         assert_eq!(bytes_over_four(size), 2); // floor(2.5)
         assert_eq!(chars_over_three(size), 3); // ceil(2.33)
-        assert_eq!(at_least_one(size), 2);
-        assert_eq!(at_least_one(TextSize::of(b"abc")), 1); // floor(0.75), lifted
         let family = Family::default();
         assert_eq!(family.weight(b"aB 12"), 23 + (23 + 68 - 3) + (62 + 58) + 62);
         assert_eq!(

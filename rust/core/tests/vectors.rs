@@ -8,7 +8,7 @@ use siltstone_core::embed::hash::{HashRule, word_hash};
 use siltstone_core::embed::hashed_tf::{DIMENSION, HashedTf};
 use siltstone_core::json::string_size;
 use siltstone_core::tokenize::{whitespace, words};
-use siltstone_core::tokens::{Family, TextSize, at_least_one, bytes_over_four, chars_over_three};
+use siltstone_core::tokens::{Family, TextSize, bytes_over_four, chars_over_three};
 
 fn read(name: &str) -> Value {
     let path = Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -111,7 +111,10 @@ fn estimates_are_those_of_the_vectors() {
             ("code_points", size.code_points),
             ("bytes/4", bytes_over_four(size)),
             ("chars/3", chars_over_three(size)),
-            ("at_least_one", at_least_one(size)),
+            (
+                "blocks",
+                Family::BLOCKS.tokens(text(case, "text").as_bytes()),
+            ),
             (
                 "weights",
                 Family::default().tokens(text(case, "text").as_bytes()),

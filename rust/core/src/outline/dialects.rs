@@ -151,7 +151,20 @@ pub(super) fn item<V: Value>(
             Some(Role::Tool)
         }
         "reasoning" => {
-            sink.reasoned("")?; // an assistant's part counts by its JSON, and its text is never shown
+            let mut texts = Joined::default();
+            for field in [Field::Summary, Field::Content] {
+                let Some(blocks) = present(fields.get(field)) else {
+                    continue;
+                };
+                for block in blocks.items()? {
+                    block.field(Field::Type)?;
+                    if block.fields()?.nth(2).is_some() {
+                        return None;
+                    }
+                    Sink::<V>::said(&mut texts, block.field(Field::Text)?.text()?)?;
+                }
+            }
+            sink.reasoned(&texts.0)?;
             Some(Role::Assistant)
         }
         _ => None,

@@ -3,9 +3,9 @@
 use super::groups::{Key, Keys};
 use super::lines::{Line, Provenance, Role, Tie};
 use super::read::{Arguments, Dialect, Fields, MAX_MESSAGE_BYTES, Sink, is_marked, read};
-use super::value::{Field, MAX_DEPTH, Value};
+use super::value::{MAX_DEPTH, Value};
 use crate::json::{string_size, weigh};
-use crate::tokens::{Family, TOKEN, TextSize, at_least_one, bytes_over_four, chars_over_three};
+use crate::tokens::{Family, TOKEN, TextSize, bytes_over_four, chars_over_three};
 
 /// A rule for counting texts and messages, as in `siltstone.tokens`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,7 +14,7 @@ pub enum Measure {
     Bytes,
     /// A message counts the code points of its JSON; a text counts a third of its code points, rounded up.
     CodePoints,
-    /// A message counts by its kind; a text counts a quarter of its bytes, rounded down, and at least 1.
+    /// A message counts by its kind; a text counts its characters by their weights.
     Blocks,
 }
 
@@ -30,13 +30,13 @@ impl Measure {
         }
     }
 
-    /// The units of a text of that size.
+    /// The units of a text.
     #[must_use]
-    pub fn text(self, size: TextSize) -> usize {
+    pub fn text(self, text: &[u8]) -> usize {
         match self {
-            Self::Bytes => bytes_over_four(size),
-            Self::CodePoints => chars_over_three(size),
-            Self::Blocks => at_least_one(size),
+            Self::Bytes => bytes_over_four(TextSize::of(text)),
+            Self::CodePoints => chars_over_three(TextSize::of(text)),
+            Self::Blocks => Family::BLOCKS.tokens(text),
         }
     }
 }
@@ -88,10 +88,8 @@ pub fn measured<V: Value>(raw: &V, keys: &mut Keys, ties: &mut Vec<Tie>) -> Opti
         return Some(plain);
     }
     let (fields, size) = Fields::measured(raw)?;
-    let spoken = fields.get(Field::Role).and_then(Value::text);
     let mut parts = Parts {
-        by_json: matches!(spoken, Some("assistant" | "system" | "developer")),
-        family: None,
+        family: Family::BLOCKS,
         keys,
         ties,
         count: 0,
@@ -113,7 +111,7 @@ pub fn measured<V: Value>(raw: &V, keys: &mut Keys, ties: &mut Vec<Tie>) -> Opti
     let has_words_beside_results = head.role == Role::User && parts.results > 0 && parts.texts > 0;
     let by_json = matches!(head.role, Role::Assistant | Role::System | Role::Developer);
     let blocks = if by_json {
-        bytes_over_four(size)
+        bytes_over_four(size).max(parts.tokens)
     } else {
         parts.tokens
     };
@@ -129,10 +127,8 @@ pub fn measured<V: Value>(raw: &V, keys: &mut Keys, ties: &mut Vec<Tie>) -> Opti
 pub fn weighed<V: Value>(raw: &V, family: Family) -> Option<usize> {
     let (mut keys, mut ties) = (Keys::default(), Vec::new());
     let fields = Fields::of(raw)?;
-    let spoken = fields.get(Field::Role).and_then(Value::text);
     let mut parts = Parts {
-        by_json: matches!(spoken, Some("assistant" | "system" | "developer")),
-        family: Some(family),
+        family,
         keys: &mut keys,
         ties: &mut ties,
         count: 0,
@@ -170,10 +166,10 @@ fn plainly_measured<V: Value>(raw: &V) -> Option<Measured> {
     if size.bytes > MAX_MESSAGE_BYTES {
         return None;
     }
+    let tokens = Family::BLOCKS.tokens(text.as_bytes());
     let blocks = match role {
-        Role::User if text.is_empty() => 0,
-        Role::User => at_least_one(of_bytes(text.len())),
-        _ => bytes_over_four(size),
+        Role::User => tokens,
+        _ => tokens.max(bytes_over_four(size)),
     };
     Some(Measured {
         line: Line::of_text(role),
@@ -182,10 +178,12 @@ fn plainly_measured<V: Value>(raw: &V) -> Option<Measured> {
     })
 }
 
+/// The bytes that most calls have at most.
+const TYPICAL_CALL: usize = 512;
+
 /// Counts the parts of a message, and the tokens of users' and tools' parts.
 struct Parts<'a> {
-    by_json: bool, // the message counts by its JSON, so the tokens of its parts are not needed
-    family: Option<Family>, // by whose weights the tokens are counted, or by bytes
+    family: Family, // by whose weights the tokens are counted
     keys: &'a mut Keys,
     ties: &'a mut Vec<Tie>,
     count: u32,
@@ -199,15 +197,7 @@ struct Parts<'a> {
 impl Parts<'_> {
     fn count(&mut self, text: &str) {
         self.count += 1;
-        if let Some(family) = self.family {
-            self.tokens += if self.by_json {
-                0
-            } else {
-                family.tokens(text.as_bytes())
-            };
-        } else if !text.is_empty() {
-            self.tokens += at_least_one(of_bytes(text.len()));
-        }
+        self.tokens += self.family.tokens(text.as_bytes());
     }
 }
 
@@ -232,16 +222,10 @@ impl<V: Value> Sink<V> for Parts<'_> {
         arguments: Arguments<'_, V>,
     ) -> Option<()> {
         self.speaks = true;
-        if let Some(family) = self.family
-            && !self.by_json
-        {
-            let mut called = name.unwrap_or_default().to_owned();
-            arguments.write(&mut called)?;
-            self.tokens += family.tokens(called.as_bytes());
-        } else if !self.by_json {
-            let bytes = name.map_or(0, str::len) + arguments.len()?;
-            self.tokens += at_least_one(of_bytes(bytes));
-        }
+        let mut called = String::with_capacity(TYPICAL_CALL);
+        called.push_str(name.unwrap_or_default());
+        arguments.write(&mut called)?;
+        self.tokens += self.family.tokens(called.as_bytes());
         self.count += 1;
         let key = key(self.keys, id, name);
         self.ties.push(Tie::Call(key));
@@ -261,14 +245,6 @@ impl<V: Value> Sink<V> for Parts<'_> {
         let key = key(self.keys, id, name);
         self.ties.push(Tie::Result(key));
         Some(())
-    }
-}
-
-/// A size of which the rule asks for the bytes alone.
-fn of_bytes(bytes: usize) -> TextSize {
-    TextSize {
-        bytes,
-        code_points: 0,
     }
 }
 

@@ -189,17 +189,6 @@ pub(super) trait Sink<V: Value> {
 pub(super) struct Arguments<'a, V>(pub(super) Option<&'a V>);
 
 impl<V: Value> Arguments<'_, V> {
-    /// How many bytes they have as text.
-    pub(super) fn len(&self) -> Option<usize> {
-        Some(match self.0 {
-            Some(value) if !value.is_null() => match value.text() {
-                Some(text) => text.len(),
-                None => size_of(value, MAX_DEPTH).ok()?.bytes,
-            },
-            _ => "{}".len(),
-        })
-    }
-
     /// Appends them as text.
     pub(super) fn write(&self, out: &mut String) -> Option<()> {
         match self.0 {

@@ -4,7 +4,6 @@ use super::measure::Measure;
 use super::read::{Arguments, Fields, Sink, read};
 use super::value::{Field, Value};
 use crate::simd::classify::{BLOCK, mask_of};
-use crate::tokens::TextSize;
 
 /// Messages as lines for a summariser: one item for each part, on lines of its own.
 #[derive(Debug, Default)]
@@ -29,9 +28,7 @@ impl Rendering {
     /// The units of all items so far by `measure`, each with its line break.
     #[must_use]
     pub fn units(&self, measure: Measure) -> usize {
-        let counts = self
-            .items()
-            .map(|item| measure.text(TextSize::of(item.as_bytes())) + 1);
+        let counts = self.items().map(|item| measure.text(item.as_bytes()) + 1);
         counts.sum()
     }
 

@@ -87,6 +87,7 @@ fields! {
     ReasoningContent "reasoning_content",
     Refusal "refusal",
     Role "role",
+    Summary "summary",
     Text "text",
     Thinking "thinking",
     ToolCallId "tool_call_id",

@@ -160,7 +160,7 @@ fn weigh_block(now: &[u8; BLOCK], before: &[u8; BLOCK], weights: &[u8; 13]) -> u
     for place in 0..BLOCK {
         weighed[place] = weight_of(now[place], before[place], weights);
     }
-    usize::from(weighed.iter().map(|&weight| u16::from(weight)).sum::<u16>())
+    weighed.iter().map(|&weight| usize::from(weight)).sum()
 }
 /// The weight of a byte. Every condition is a byte of ones or zeros, so that the compiler weighs many bytes at once.
 #[inline(always)]
