@@ -207,6 +207,7 @@ def test_a_worker_saves_as_it_likes_and_its_last_words_are_the_summary(
 ) -> None:
     """The provider checks that each call has its result, in its place."""
     saves = [tuple(("memory_save", {"content": f"Fact {at}{end}."}) for end in "ab") for at in range(rounds)]
+    saves[0] += (("memory_save", '{"content": "Fact'),) * (form != "anthropic")  # which sends no text
     turns = [Said(f"t{at}", "I save first.", "Hm.", calls) for at, calls in enumerate(saves)]
     asked = says(server, *turns, Said("end", "They chose zinc for the roof."))
     with Session.open(

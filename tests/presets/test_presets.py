@@ -233,7 +233,6 @@ def test_spacebot_has_its_numbers_and_keeps_checkpoints_where_its_file_says_so()
     with pytest.raises(ConfigError, match="did you mean 'interval_messages'"):
         presets.spacebot.from_config(text.replace("interval_messages", "intervall_messages"))
     assert (config.estimator, config.fork_preflight) == ("flat_tools", "usage")
-    assert (config.worker_turns_per_segment, config.overflow_retries) == (25, 2)
     assert policy_config(presets.spacebot(documented=False)).fork_preflight == "budget"
 
 

@@ -134,7 +134,7 @@ def _chat(model: str, request: CompletionRequest) -> dict[str, Any]:
 
 def _responses(model: str, request: CompletionRequest) -> dict[str, Any]:
     most = max(request.max_tokens, LEAST_RESPONSE)
-    messages = _sent(request, _output)
+    messages = [item for each in _sent(request, _output) for item in _items(each)]
     asked = {"model": model, "input": messages, "max_output_tokens": most, "store": False}
     asked |= _common(request)  # this API cannot end at a text
     if request.tools:
@@ -147,6 +147,14 @@ def _responses(model: str, request: CompletionRequest) -> dict[str, Any]:
 
 def _output(result: Any) -> dict[str, Any]:
     return {"type": "function_call_output", "call_id": result["tool_call_id"], "output": result["content"]}
+
+
+def _items(message: Any) -> list[Any]:
+    """*message* as items. Calls in the form of a chat are those whose arguments were broken."""
+    called = message.get("tool_calls") or ()
+    said = {key: value for key, value in message.items() if key != "tool_calls"}
+    calls = [{"type": "function_call", "call_id": each["id"], **each["function"]} for each in called]
+    return [said, *calls] if said.get("content") or not calls else calls
 
 
 def _functions(request: CompletionRequest) -> list[tuple[Any, Any]]:

@@ -19,13 +19,8 @@ from siltstone.systems.waterfall.vault import VaultFiles
 SUMMARIZER: Final = "summarizer"
 """The documented profile: the model of the session."""
 
-_OWN: Final = (
-    "cap_share",
-    "summary_timeout",
-    "retry_delay",
-    "summarizer_window",
-    "estimator",
-)  # siltstone's alone
+#: Siltstone's alone.
+_OWN: Final = ("cap_share", "summary_timeout", "retry_delay", "summarizer_window", "estimator")
 _KEYS: Final = {
     name: name
     for name in ("profile", *(each.name for each in fields(WaterfallConfig) if each.name not in _OWN))
