@@ -291,7 +291,7 @@ class DatabaseLog:
     def commit(
         self,
         compaction: logs.NewCompaction,
-        entries: Sequence[NewEntry],
+        entries: Iterable[NewEntry],
         *,
         expected: logs.SessionVersion,
         clock: str,
@@ -317,7 +317,7 @@ class DatabaseLog:
         self,
         row: logs.NewCompaction,
         messages: Sequence[logs.NewMessage],
-        entries: Sequence[NewEntry],
+        entries: Iterable[NewEntry],
         *,
         expected: logs.SessionVersion,
         withdrawn: Sequence[int],

@@ -10,7 +10,7 @@ from typing import Any
 from siltstone.compaction.base import Compaction, Compactor, Trigger
 from siltstone.errors import SessionDroppedError, StoreConflictError, StoreError
 from siltstone.events import CacheBroken, MemoryIndexed
-from siltstone.hooks import notify, watch_operation
+from siltstone.hooks import is_watched, notify, watch_operation
 from siltstone.memory import log as logs
 from siltstone.memory.convert import NewEntry
 from siltstone.messages import Message
@@ -259,7 +259,7 @@ def _commit(
     stored, new = views.view_items(kept)
     next_seq = state.end - (len(state.view) - len(read))
     leaving = _leaving(compaction, read, new)
-    entries = entries_of(core, leaving, read) if core.indexed else []
+    entries = entries_of(core, leaving if core.indexed else [], read)
     still_shown = views.union((item.message.seq, item.message.seq + 1) for item in kept if _is_of_log(item))
     row = rows.compaction_row(
         compaction,
@@ -294,9 +294,9 @@ def _commit(
                 messages=messages,
                 recalls=core.unwritten(),
             )
-            watched.records(entries)
+            watched.records(list(entries) if is_watched() else ())
     except StoreError as error:
-        vars(error)["attempted_entries"] = len(entries)
+        vars(error)["attempted_entries"] = sum(1 for _ in entries)
         raise
     core.recalls.clear()
     after = replace(state, view=view, clock=clock, stored=clock)
@@ -314,13 +314,15 @@ def _commit(
     core.pending = None
     inject(core, compaction.injected, created_at)
     lost = broken(core, state.clock, policy.name, whole, created_at)
-    return receipt.compaction_id, len(entries), len(leaving), lost
+    return receipt.compaction_id, len(receipt.entry_ids), len(leaving), lost
 
 
-def entries_of(core: SessionCore, leaving: list[views.Item], within: Iterable[views.Item]) -> list[NewEntry]:
+def entries_of(
+    core: SessionCore, leaving: list[views.Item], within: Iterable[views.Item]
+) -> Iterable[NewEntry]:
     """The entries of messages *leaving* a view, which are *within* others; see ``Retention.once``."""
-    made = rows.entries(leaving, index_tools=core.index_tools, within=within, redacting=core.redacting)
-    is_once = core.retention is not None and core.retention.once
+    made = rows.Entries(leaving, index_tools=core.index_tools, within=within, redacting=core.redacting)
+    is_once = leaving and core.retention is not None and core.retention.once
     return only_new(core.store, core.session_id, made) if is_once else made
 
 
@@ -470,10 +472,10 @@ def rewrite(
     if usage is not None:
         counted = input_tokens(usage)
         clock = clock.heard(counted, state.end, min(cached_tokens(usage), counted), now)
-    entries: Sequence[NewEntry] = ()
+    entries: Iterable[NewEntry] = ()
     if step.withdrawn and core.indexed:
         spans = stood_for(core.rows, step.base) if step.base else ()
-        entries = rows.entries(
+        entries = rows.Entries(
             views.originals(core.rows, view, spans), index_tools=core.index_tools, redacting=core.redacting
         )
     parent = None if step.parent is None else step.parent.compaction_id

@@ -196,9 +196,9 @@ def _set_aside(core: SessionCore, result: Compaction, read: SessionState) -> Non
         if isinstance(result.discarded, Excerpt):  # each with its group: a result is known by its call
             groups = result.discarded.history.outline.closed(places)
             within = [item for group in groups for item in items[slice(*group)]]
-        entries = entries_of(core, leaving, within)
+        entries = [_entry(row) for row in entries_of(core, leaving, within)]
         if entries:
-            core.store.index(core.session_id, list(map(_entry, entries)))
+            core.store.index(core.session_id, entries)
         core.requests.set_aside(redactions, union(known, _spans([item.message for item in leaving])))
         return len(entries), len(leaving)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final
@@ -66,12 +66,10 @@ class Retention:
         return cls(max_segments, timedelta(days=eviction_days) if eviction_days else None, once=True)
 
 
-def only_new(store: Store, session_id: str, entries: Sequence[NewEntry]) -> list[NewEntry]:
+def only_new(store: Store, session_id: str, entries: Iterable[NewEntry]) -> list[NewEntry]:
     """*entries* without texts that the session has already with the same role, and without repetitions."""
     from siltstone.archive.files import dedup_key
 
-    if not entries:
-        return []
     known = {dedup_key(session_id, each.role, each.content) for each in entries_of(store, session_id)}
     new = []
     for entry in entries:

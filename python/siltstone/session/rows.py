@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from siltstone import messages as chat
@@ -124,35 +124,36 @@ def derived_item(row: log.Derived) -> Message:
     return chat.read_message(raw, row.seq or 0, dialect=row.dialect, provenance="substitute")
 
 
-def entries(
-    items: Iterable[Item],
-    *,
-    index_tools: bool,
-    within: Iterable[Item] | None = None,
-    redacting: Redacting | None = None,
-    whole: bool = False,
-) -> list[NewEntry]:
-    """The entries of *items* as rows, in order.
+@dataclass(frozen=True, slots=True)
+class Entries:
+    """The entries of *items* as rows, in order. Each pass makes one at a time, and keeps none.
 
     *within* are messages in order, including *items*, by default *items* alone. A call of siltstone's own
     tools among them tells which results belong to these tools. *redacting* removes secrets from the texts.
     With *whole*, system messages and readable reasoning have entries, too.
     """
-    tools, chosen = chat.OwnTools(), list(items)
-    own = {
-        id(item): tools.parts_of(item.message)
-        for item in (chosen if within is None else within)
-        if item.message.said is None  # one text is no call and no result
-    }
-    found: list[NewEntry] = []
-    for item in chosen:
-        places: Collection[int] | None = own.get(id(item))
-        if redacting is not None:
-            item, places = redacting.entry_of(item, places)
-        row = entry_of(item.message, item.created_at, index_tools=index_tools, own=places, whole=whole)
-        if row is not None:
-            found.append(row if redacting is None else row._replace(content=redacting.text(row.content)))
-    return found
+
+    items: Sequence[Item]
+    index_tools: bool
+    within: Iterable[Item] | None = None
+    redacting: Redacting | None = None
+    whole: bool = False
+
+    def __iter__(self) -> Iterator[NewEntry]:
+        tools, redacting = chat.OwnTools(), self.redacting
+        own = {
+            id(item): tools.parts_of(item.message)
+            for item in (self.items if self.within is None else self.within)
+            if item.message.said is None  # one text is no call and no result
+        }
+        how = {"index_tools": self.index_tools, "whole": self.whole}
+        for item in self.items:
+            places: Collection[int] | None = own.get(id(item))
+            if redacting is not None:
+                item, places = redacting.entry_of(item, places)
+            row = entry_of(item.message, item.created_at, own=places, **how)
+            if row is not None:
+                yield row if redacting is None else row._replace(content=redacting.text(row.content))
 
 
 def compaction_row(

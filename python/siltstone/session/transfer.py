@@ -518,7 +518,7 @@ def take_in(core: SessionCore, said: Sequence[tuple[RawMessage, int]], notes: st
         )
         core.rows.commit(
             row,
-            rows.entries(items, index_tools=core.index_tools, redacting=core.redacting, whole=True),
+            rows.Entries(items, index_tools=core.index_tools, redacting=core.redacting, whole=True),
             expected=state.version,
             clock=state.clock.to_json(),
             write_id=core.pend(),
