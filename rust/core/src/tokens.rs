@@ -1,7 +1,10 @@
 //! Estimates of the number of tokens of a text, without a tokenizer.
 
+use std::array;
+use std::sync::OnceLock;
+
 use crate::simd::Level;
-use crate::simd::classify::weigh;
+use crate::simd::classify::{Weights, weigh};
 
 /// The size of a text, or the sum of the sizes of several.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -82,23 +85,52 @@ impl Family {
     /// its kind and the kind before it; before the first one is a space.
     #[must_use]
     pub fn weight(self, text: &[u8]) -> usize {
+        static TABLES: [OnceLock<Tables>; FAMILIES.len()] =
+            [const { OnceLock::new() }; FAMILIES.len()];
         let family = usize::from(self.0) % FAMILIES.len();
-        let plain = PLAIN[family].map(|weight| weight.to_le_bytes()[0]);
-        let mut sum = weigh(Level::current(), text, &plain);
-        for (part, bytes) in text.chunks(REGISTER).enumerate() {
-            if bytes.is_ascii() {
-                continue;
-            }
-            for (at, &byte) in (part * REGISTER..)
-                .zip(bytes)
-                .filter(|(_, byte)| **byte >= 0xC0)
-            {
-                let row = ROWS[cell(byte, text.get(at + 1).copied())];
-                sum += usize::from(SCRIPTS[usize::from(row)].1[family]);
-            }
+        let Tables(plain, wide) = TABLES[family].get_or_init(|| Tables::of(family));
+        let sum = weigh(Level::current(), text, plain);
+        if text.is_ascii() {
+            return sum;
         }
-        sum
+        sum + weigh_wide(text, wide)
     }
+}
+
+/// The weights of one family, and those of the characters that are not ASCII by their cells.
+struct Tables(Weights, [u16; CELLS]);
+
+impl Tables {
+    fn of(family: usize) -> Self {
+        let row = |cell: usize| match cell {
+            PICTURES => SCRIPTS.len() - 1,
+            0 => 0,
+            _ => SCRIPTS.partition_point(|row| row.0 <= cell << 7) - 1,
+        };
+        let plain = PLAIN[family].map(|weight| weight.to_le_bytes()[0]);
+        Self(
+            Weights::new(plain),
+            array::from_fn(|cell| SCRIPTS[row(cell)].1[family]),
+        )
+    }
+}
+
+/// The weights of the characters that are not ASCII. Their first bytes are found in eight bytes at once.
+fn weigh_wide(text: &[u8], weights: &[u16; CELLS]) -> usize {
+    let (words, rest) = text.as_chunks();
+    let mut last = [0; 8];
+    last[..rest.len()].copy_from_slice(rest);
+    let mut sum = 0;
+    for (number, word) in words.iter().chain([&last]).enumerate() {
+        let word = u64::from_le_bytes(*word);
+        let mut firsts = word & (word << 1) & 0x8080_8080_8080_8080;
+        while firsts != 0 {
+            let at = number * 8 + firsts.trailing_zeros() as usize / 8;
+            sum += usize::from(weights[cell(text[at], text.get(at + 1).copied())]);
+            firsts &= firsts - 1;
+        }
+    }
+    sum
 }
 
 /// The parts of a token in which weights are given.
@@ -185,42 +217,23 @@ const SCRIPTS: [(usize, [u16; 12]); 47] = [
 ];
 
 /// Scripts are looked up by 128 code points; after the basic plane are pictures, and the rest.
-const CELLS: usize = 514;
+const CELLS: usize = PICTURES + 2;
+
+const PICTURES: usize = 512;
 
 /// The place of a character among the cells, by its first two bytes.
 #[inline]
 fn cell(first: u8, second: Option<u8>) -> usize {
     let (first, second) = (usize::from(first), usize::from(second.unwrap_or(0)));
     match first {
-        0xF0.. => CELLS - 2 + usize::from((first, second) != (0xF0, 0x9F)),
+        0xF0.. => PICTURES + usize::from((first, second) != (0xF0, 0x9F)),
         0xE0.. => (first & 0xF) << 5 | (second & 0x3F) >> 1,
         _ => (first & 0x1F) >> 1,
     }
 }
 
-/// The row of [`SCRIPTS`] for each cell.
-#[allow(
-    clippy::cast_possible_truncation,
-    reason = "there are fewer than 256 rows"
-)]
-static ROWS: [u8; CELLS] = {
-    let (mut rows, mut cell, mut row) = ([0; CELLS], 0, 0);
-    while cell < CELLS {
-        if row + 2 < SCRIPTS.len() && SCRIPTS[row + 1].0 <= cell << 7 {
-            row += 1;
-        }
-        rows[cell] = row as u8;
-        cell += 1;
-    }
-    rows[CELLS - 2] = SCRIPTS.len() as u8 - 1;
-    rows
-};
-
-/// The bytes of a register.
-const REGISTER: usize = 32;
-
-/// The number of bytes that are counted together: seven registers. A counter of one byte cannot overflow.
-pub(crate) const BLOCK: usize = 7 * REGISTER;
+/// The number of bytes that are counted together: seven registers of 32 bytes. A counter of one byte cannot overflow.
+pub(crate) const BLOCK: usize = 224;
 
 /// The number of bytes of `text` that satisfy `predicate`.
 ///
