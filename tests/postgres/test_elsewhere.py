@@ -16,6 +16,7 @@ from postgres_working import opened
 from servers import Postgres, Proxy, running
 from siltstone import Entry, Session
 from siltstone.errors import StoreError
+from siltstone.memory.convert import new_entry
 from siltstone.memory.log import NewCompaction, NewMessage
 
 psycopg = pytest.importorskip("psycopg", reason="the client of PostgreSQL comes with the extra 'postgres'")
@@ -82,10 +83,10 @@ def test_each_write_takes_one_exchange(newest_postgres: Postgres) -> None:
                 texts = [Entry(f"silt {turn} {n}", (n, n + 1)) for n in range(3)]
                 write("append", log.append, said)
                 write("index", store.index, "s", texts)
-                write("commit", log.commit, row, [Entry(f"mud {turn}", (0, 1))])
+                write("commit", log.commit, row, [new_entry(Entry(f"mud {turn}", (0, 1)))])
                 head = write("undo", log.undo).head
                 write(
-                    "rewrite", log.rewrite, row, said, [Entry(f"clay {turn}", (0, 1))],
+                    "rewrite", log.rewrite, row, said, [new_entry(Entry(f"clay {turn}", (0, 1)))],
                     withdrawn=[] if head is None else [head], parent=None,
                 )  # fmt: skip
             # The first of a session also asks for its place and for ids of entries.
