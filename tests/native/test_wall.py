@@ -143,6 +143,7 @@ LIMITED = """
 import resource, sys
 from siltstone import Session
 import siltstone.session.tools  # which the first search imports
+many = [{"role": "user", "content": f"{at} river " * 250} for at in range(5_000)]
 with Session.open(sys.argv[1], "a") as session:
     size = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (size + int(sys.argv[2]) * 2**20, resource.RLIM_INFINITY))
@@ -157,11 +158,12 @@ with Session.open(sys.argv[1], "a") as session:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems do not tell the size of a process")
-@pytest.mark.parametrize("room", [1, 40, 70])
+@pytest.mark.parametrize("room", [1, 20, 40, 70])
 def test_a_limit_of_memory_is_a_memory_error_and_not_the_end_of_the_process(tmp_path, room):
     with Session.open(tmp_path, "a") as session:
         session.append(*({"role": "user", "content": f"{at} river " * 2_000} for at in range(2_000)))
     calls = ["session.append({'role': 'user', 'content': 'x'})", "session.search('7 river')"] * (room == 1)
+    calls += ["session.append(*many)"] * (room < 70)
     printed = printed_by(LIMITED, tmp_path, room, "session.log()", *calls).split()
     assert printed == [*["MemoryError"] * (1 + len(calls)), "2000"]
 

@@ -163,7 +163,7 @@ const SPARE: usize = 33 << 20;
 /// # Errors
 ///
 /// [`ErrorKind::OutOfMemory`].
-pub(crate) fn check_memory(bytes: usize) -> Result<()> {
+pub fn check_memory(bytes: usize) -> Result<()> {
     #[cfg(unix)] // the system tells in less than a microsecond, and the probe takes ten
     if getrlimit(Resource::As).current.is_none() {
         return Ok(());

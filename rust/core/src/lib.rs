@@ -50,6 +50,6 @@ mod top_k;
 pub mod vector;
 mod whole_file;
 
-pub use error::{Error, ErrorKind, Field, Result};
+pub use error::{Error, ErrorKind, Field, Result, check_memory};
 pub use top_k::TopK;
 pub use vector::SparseRow;

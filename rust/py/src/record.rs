@@ -2,16 +2,16 @@
 
 use pyo3::types::PyAnyMethods;
 use pyo3::{Borrowed, FromPyObject, PyAny, PyErr, PyResult};
+use siltstone_core::check_memory;
 
+use crate::error::to_exception;
 use crate::interpreter;
 
 /// A value of the core that is read from the attributes of a Python object.
 pub(crate) struct In<T>(pub(crate) T);
 
-/// The values without their wrappers.
-pub(crate) fn values<T>(rows: Vec<In<T>>) -> Vec<T> {
-    rows.into_iter().map(|row| row.0).collect()
-}
+/// Values after which the memory that a process may have is measured again.
+const MEASURED: usize = 64;
 
 /// Values of the core that are read from any iterable, as it makes them.
 ///
@@ -27,6 +27,9 @@ where
     fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
         let mut found = Vec::new();
         for value in object.try_iter()? {
+            if found.len() % MEASURED == 0 {
+                check_memory(0).map_err(|error| to_exception(object.py(), &error))?;
+            }
             found.push(value?.extract::<In<T>>()?.0);
             interpreter::at_step(object.py(), found.len())?; // a native iterator would hold the interpreter to its end
         }

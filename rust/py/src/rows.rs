@@ -11,7 +11,7 @@ use siltstone_core::memory::{
 
 use crate::entries::{Ids, ids_out};
 use crate::error::to_exception;
-use crate::record::{In, Many, values};
+use crate::record::{In, Many};
 use crate::text::Text;
 
 /// `next_seq`, head, redactions and counter of a session's version.
@@ -25,7 +25,7 @@ pub(crate) type RewriteIn = (
     Vec<i64>,
     Vec<i64>,
     Option<i64>,
-    Vec<In<NewMessage>>,
+    Many<NewMessage>,
     Many<NewEntry>,
 );
 /// id, key, state, body, and the body that is expected before.
@@ -110,10 +110,10 @@ impl<'py> FromPyObject<'_, 'py> for In<NewCompaction> {
 
     fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
         let In(body) = object.extract()?;
-        let derived = object.getattr("derived")?.extract()?;
+        let derived: Many<NewDerived> = object.getattr("derived")?.extract()?;
         Ok(Self(NewCompaction {
             body,
-            derived: values(derived),
+            derived: derived.0,
         }))
     }
 }

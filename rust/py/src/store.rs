@@ -15,7 +15,7 @@ use siltstone_core::memory::{
 use crate::entries::{Finding, Forgotten, Ids, Page, StoredEntry, TargetIn, ids_out};
 use crate::error::{run_attached, run_detached};
 use crate::interpreter;
-use crate::record::{In, Many, values};
+use crate::record::{In, Many};
 use crate::rows::Shown;
 use crate::rows::{
     CommittedOut, Compaction, Derived, FactIn, FactOut, LogRow, LogState, MissingOut, RewriteIn,
@@ -132,12 +132,12 @@ impl Store {
         py: Python<'_>,
         session: Text,
         write: WriteIn,
-        rows: Vec<In<NewMessage>>,
+        rows: Many<NewMessage>,
         clock: Text,
         title: Text,
-        recalls: Vec<In<Recall>>,
+        recalls: Many<Recall>,
     ) -> PyResult<Option<VersionRow>> {
-        let (messages, recalls) = (values(rows), values(recalls));
+        let (messages, recalls) = (rows.0, recalls.0);
         let append = append_of(&messages, &clock, &title, &recalls);
         self.write(py, &session, |store, session| {
             store.append(session, write_in(write), append)
@@ -220,11 +220,11 @@ impl Store {
         row: In<NewCompaction>,
         entries: Many<NewEntry>,
         clock: Text,
-        said: (Vec<In<NewMessage>>, Text, Vec<In<Recall>>),
+        said: (Many<NewMessage>, Text, Many<Recall>),
     ) -> PyResult<CommittedOut> {
         let (messages, title, recalls) = said;
-        let (write, entries, messages) = (write_in(write), entries.0, values(messages));
-        let recalls = values(recalls);
+        let (write, entries, messages) = (write_in(write), entries.0, messages.0);
+        let recalls = recalls.0;
         let append = append_of(&messages, &clock, &title, &recalls);
         // The closure owns the entries: freeing thousands takes milliseconds, in which nobody waits for the interpreter.
         let done = self.run_of(py, &session, move |store, session| {
@@ -243,7 +243,7 @@ impl Store {
         clock: Text,
     ) -> PyResult<CommittedOut> {
         let (withdrawn, gone, parent, messages, entries) = changes;
-        let (messages, entries) = (values(messages), entries.0);
+        let (messages, entries) = (messages.0, entries.0);
         let rewrite = Rewrite {
             withdrawn: &withdrawn,
             gone: &gone,
