@@ -135,7 +135,6 @@ def _root(word: str) -> str:
     return _ENDING.sub("", _form(word))
 
 
-_ALIKE: Final = {_root(said): _root(word) for word, line in rows("alike") for said in line.split()}
 _SOFT: Final = frozenset(map(_root, words_of("soft").split())) | _LEFT_OUT | {"→"}
 _WAYS: Final = _stems("from to before after than over without under instead not 给 比")
 _IN_CHINESE: Final = re.compile(f"[{_CJK}]")
@@ -158,7 +157,7 @@ _SEVERAL: Final = _stems(words_of("several"))
 _ATTRIBUTES: Final = _stems(words_of("attributes"))
 _ACTS: Final = _stems(" ".join(ACTS))
 _WEAK: Final = frozenset(map(_root, words_of("weak").split()))
-_VERBS: Final = frozenset(_ALIKE.get(_root(act), _root(act)) for act in ACTS)
+_VERBS: Final = frozenset(map(_root, ACTS))
 _ONE_PLACE: Final = _stems("live locate base host store sit point call name park listen run 叫 住 在")
 _LIVES: Final = _stems("live 住")
 _GATHERS: Final = _stems("take eat drink like love hate know speak own play read allergic")
@@ -267,8 +266,7 @@ def _parts(word: str) -> list[str]:
         hour = int(clock[1]) % 12 + 12 * (clock[3] == "p") if clock[3] else int(clock[1])
         return [f"{hour}{(clock[2] or '').replace(':00', '')}"]
     has_parts = re.fullmatch("[a-z0-9]+(?:-[a-z]+)+", word) is not None
-    parts = map(_root, word.split("-")) if has_parts else [_ENDING.sub("", word)]
-    return [_ALIKE.get(part, part) for part in parts]
+    return [*map(_root, word.split("-"))] if has_parts else [_ENDING.sub("", word)]
 
 
 def _verb(said: Sequence[tuple[str, str, bool]]) -> int:
