@@ -19,7 +19,7 @@ from siltstone.messages import (
     read_history,
     read_message,
 )
-from siltstone.messages.dialects.base import CALLS, OUTPUTS
+from siltstone.messages.dialects.base import CALLS
 from siltstone.tokens import IMAGE_TOKENS, estimate_tokens
 from strategies import PIXEL
 
@@ -163,11 +163,6 @@ def test_an_unknown_item_is_kept_with_its_text_and_its_id() -> None:
     assert read({"type": "oracle", "content": "42"}) == ("assistant", (Part("other", "42"),))
 
 
-def test_every_call_has_one_type_that_answers_it() -> None:
-    assert len(OUTPUTS) == len(CALLS)
-    assert not OUTPUTS.keys() & CALLS.keys()
-
-
 @pytest.mark.parametrize("kind", CALLS)
 def test_a_call_of_each_type_is_pending_until_it_is_answered(kind: str) -> None:
     called = {"type": kind, "id": "a", "call_id": "a", "name": "ls", "arguments": "{}", "input": "x"}
@@ -183,14 +178,6 @@ def test_a_call_of_each_type_is_pending_until_it_is_answered(kind: str) -> None:
 def test_reasoning_is_bound_to_the_items_of_its_answer() -> None:
     raws = [ask(), thought(), call("a"), call("b"), output("b"), output("a"), thought("rs_2"), say()]
     assert grouped(*raws) == [(0,), (1, 2, 3, 4, 5), (6, 7)]
-
-
-def test_calls_side_by_side_are_one_answer() -> None:
-    history = read_history([ask(), call("a"), call("b"), output("b")])
-    assert [(group.positions, group.pending) for group in groups(history)] == [
-        ((0,), False),
-        ((1, 2, 3), True),
-    ]
 
 
 def test_an_approved_call_belongs_to_its_approval() -> None:
@@ -266,10 +253,21 @@ def test_a_picture_costs_what_a_picture_costs(raw: dict[str, Any]) -> None:
         ({"type": "message", "role": "assistant", "content": [{"type": "text", "text": "a"}]}, "any"),
         ({"role": "user", "content": [{"type": "container_upload", "file_id": "f"}]}, "anthropic"),
         ({"role": "assistant", "content": [{"type": "compaction", "content": "x"}]}, "anthropic"),
+        ({"role": "user", "content": [{"type": "text", "text": "x"}]}, "any"),
+        ({"role": "user", "content": []}, "any"),
+        ({"role": "developer", "content": "x"}, "openai.chat"),
+        ({"role": "tool", "content": "x", "tool_call_id": "a"}, "openai.chat"),
+        ({"role": "assistant", "content": None}, "openai.chat"),
+        ({"role": "assistant", "content": "x", "refusal": None}, "openai.chat"),
+        ({"role": "user", "content": [{"type": "image_url", "image_url": {"url": "u"}}]}, "openai.chat"),
+        ({"role": "user", "content": [{"type": "image", "source": {}}]}, "anthropic"),
+        ({"role": "user", "content": [{"type": "text", "text": ""}, {"type": "tool_result"}]}, "anthropic"),
+        ({"role": "assistant", "content": [{"type": "bash_code_execution_tool_result"}]}, "anthropic"),
     ],
 )
 def test_the_dialect_is_found_out(raw: dict[str, Any], dialect: str) -> None:
     assert detect(raw) == dialect
+    assert read_message(raw, 0).dialect == dialect
 
 
 @pytest.mark.parametrize("kind", ["text", "tool_use", "tool_result", "image_url", "input_text", "message"])
@@ -292,107 +290,158 @@ def test_what_is_malformed_is_named(raw: dict[str, Any], key: str) -> None:
     assert (caught.value.index, caught.value.key) == (3, key)
 
 
-# -- how openai chat messages are read --------------------------------------------------------
+# -- how the messages and blocks of OpenAI chat and Anthropic are read -------------------------
 
 
-def parts_of(raw: dict[str, Any]) -> tuple[Part, ...]:
-    return read_message(raw, 0, dialect="openai.chat").parts
+def blob(kind: str, modality: str, **more: Any) -> Part:
+    return Part("blob", f"[{modality}: {kind}]", modality=modality, **more)
 
 
-def user(*blocks: Any) -> dict[str, Any]:
-    return {"role": "user", "content": list(blocks)}
+def url(address: str) -> dict[str, Any]:
+    return {"url": address}
 
 
-def test_blocks_come_in_their_order() -> None:
-    image = {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{PIXEL}"}}
-    assert parts_of(user({"type": "text", "text": "look"}, image, "bare text")) == (
-        Part("text", "look"),
-        Part("blob", "[image: image/png]", modality="image", size=len(PIXEL)),
-        Part("text", "bare text"),
-    )
+def answer_of(content: Any, **more: Any) -> dict[str, Any]:
+    return {"type": "tool_result", "tool_use_id": "a", "content": content, **more}
 
 
-def test_media_that_are_referred_to_show_no_address() -> None:
-    image = {"type": "image_url", "image_url": {"url": "https://example.org/secret/path.png"}}
-    file = {"type": "file", "file": {"file_id": "file-1", "filename": "plan.pdf"}}
-    assert parts_of(user(image, file)) == (
-        Part("blob", "[image: image/*]", modality="image"),
-        Part("blob", "[document: application/octet-stream]", modality="document"),
-    )
+def document(source: dict[str, Any], **more: Any) -> dict[str, Any]:
+    return {"type": "document", "source": source, **more}
 
 
-def test_sound_and_files_are_media_of_their_type() -> None:
-    audio = {"type": "input_audio", "input_audio": {"data": PIXEL, "format": "wav"}}
-    pdf = {"type": "file", "file": {"file_data": f"data:application/pdf;base64,{PIXEL}"}}
-    picture = {"type": "file", "file": {"file_data": f"data:image/webp;base64,{PIXEL}"}}
-    film = {"type": "video_url", "video_url": {"url": "https://example.org/a.mp4"}, "duration_ms": 1500}
-    assert parts_of(user(audio, pdf, picture, film)) == (
-        Part("blob", "[audio: audio/wav]", modality="audio", size=len(PIXEL)),
-        Part("blob", "[document: application/pdf]", modality="document", size=len(PIXEL)),
-        Part("blob", "[image: image/webp]", modality="image", size=len(PIXEL)),
-        Part("blob", "[video: video/*]", modality="video", duration_ms=1500),
-    )
+def text(said: str, **more: Any) -> dict[str, Any]:
+    return {"type": "text", "text": said, **more}
 
 
-def test_calls_of_functions_and_custom_tools_keep_their_arguments_as_received() -> None:
-    raw = {
-        "role": "assistant",
-        "content": None,
-        "tool_calls": [
-            {"id": "a", "type": "function", "function": {"name": "ls", "arguments": '{ "path" : "." }'}},
-            {"id": "b", "type": "custom", "custom": {"name": "sql", "input": "select 1"}},
-            {"id": "c", "function": {"name": "ls", "arguments": {"path": "é"}}},
-        ],
-    }
-    assert parts_of(raw) == (
-        Part("tool_call", "", "a", "ls", '{ "path" : "." }'),
-        Part("tool_call", "", "b", "sql", "select 1"),
-        Part("tool_call", "", "c", "ls", '{"path":"é"}'),
-    )
+SIZE = {"size": len(PIXEL)}
+WAV = {"data": PIXEL, "format": "wav"}
+ADDRESS = "https://example.org/secret/a"
+MINUTES = {"type": "text", "media_type": "text/plain", "data": "the minutes"}
+PDF = {"type": "base64", "media_type": "application/pdf", "data": PIXEL}
+IMAGE = {"type": "image", "source": {**PDF, "media_type": "image/png"}}
+PAGE = {"type": "web_search_result", "title": "A page", "url": "https://x", "encrypted_content": "q"}
+EXECUTED = {"type": "code_execution_result", "stdout": "42", "stderr": "", "return_code": 0, "content": []}
+UNAVAILABLE = {"type": "web_fetch_tool_result_error", "error_code": "unavailable"}
+SILENT = {"type": "block_of_tomorrow", "file_id": "file_1"}
+UPLOAD = {"type": "container_upload", "file_id": "file_1"}
+CITED = {"type": "char_location", "cited_text": "minutes"}
+#: Blocks, and the parts that are read of each.
+CHAT: list[tuple[Any, ...]] = [
+    ("bare text", Part("text", "bare text")),
+    ({"type": "refusal", "refusal": "I will not"}, Part("text", "I will not")),
+    ({"type": "image_url", "image_url": url(PICTURE)}, blob("image/png", "image", **SIZE)),
+    ({"type": "image_url", "image_url": url(ADDRESS)}, blob("image/*", "image")),
+    ({"type": "input_audio", "input_audio": WAV}, blob("audio/wav", "audio", **SIZE)),
+    (
+        {"type": "file", "file": {"file_id": "file-1", "filename": "plan.pdf"}},
+        blob("application/octet-stream", "document"),
+    ),
+    *(
+        ({"type": "file", "file": {"file_data": f"data:{kind};base64,{PIXEL}"}}, blob(kind, modality, **SIZE))
+        for kind, modality in (("application/pdf", "document"), ("image/webp", "image"))
+    ),
+    (
+        {"type": "video_url", "video_url": url(ADDRESS), "duration_ms": 1500},
+        blob("video/*", "video", duration_ms=1500),
+    ),
+]
+CLAUDE: list[tuple[Any, ...]] = [
+    ({"type": "thinking", "thinking": "hm", "signature": "c2ln"}, Part("reasoning", "hm", size=4)),
+    ({"type": "redacted_thinking", "data": "b3BhcXVl"}, Part("reasoning", size=8)),
+    (
+        {"type": "tool_use", "id": "a", "name": "ls", "input": {"path": ".", "n": 1.5}},
+        asked("ls", '{"path":".","n":1.5}'),
+    ),
+    *((answer_of(content), told("ok")) for content in ("ok", [text("ok")], ["ok"])),
+    (answer_of("no such file", is_error=True), told("no such file", is_error=True)),
+    (answer_of([text("one"), IMAGE, text("two")]), told("one\ntwo"), picture("a")),
+    (document(MINUTES, title="Monday", citations={"enabled": True}), Part("other", "Monday\nthe minutes")),
+    (document(PDF), blob("application/pdf", "document", **SIZE)),
+    (document({"type": "url", "url": ADDRESS}), blob("application/octet-stream", "document")),
+    (
+        {"type": "server_tool_use", "id": "s", "name": "web_search", "input": {"query": "x"}},
+        asked("web_search", '{"query":"x"}', "s"),
+    ),
+    ({"type": "web_search_tool_result", "tool_use_id": "s", "content": [PAGE]}, told("A page", call_id="s")),
+    (
+        {"type": "code_execution_tool_result", "tool_use_id": "s", "content": EXECUTED},
+        told("42", call_id="s"),
+    ),
+    (
+        {"type": "web_fetch_tool_result", "tool_use_id": "t", "content": UNAVAILABLE},
+        told("", call_id="t", is_error=True),
+    ),
+    (
+        {"type": "mcp_tool_use", "id": "m", "name": "ls", "server_name": "files", "input": {}},
+        asked("ls", "{}", "m"),
+    ),
+    (
+        {"type": "mcp_tool_result", "tool_use_id": "m", "is_error": False, "content": "a.txt"},
+        told("a.txt", call_id="m"),
+    ),
+    ({"type": "block_of_tomorrow", "content": [text("hello")]}, Part("other", "hello")),
+    *((each, Part("other", "", size=json_size(each)[0])) for each in (SILENT, UPLOAD, {})),
+    (
+        {"type": "hologram", "data": "QUJD" * 100},
+        Part("other", "", modality="document", size=json_size({"type": "hologram", "data": ""})[0]),
+    ),
+    ({"type": "compaction", "content": None}, Part("compaction")),
+    (text("so", citations=[CITED]), Part("text", "so")),
+]
 
 
-def test_reasoning_text_refusal_and_calls_of_one_message() -> None:
-    raw = {
-        "role": "assistant",
-        "content": "well",
-        "reasoning_content": "hm",
-        "refusal": "no",
-        "tool_calls": [{"id": "a", "type": "function", "function": {"name": "ls", "arguments": ""}}],
-    }
-    assert parts_of(raw) == (
-        Part("reasoning", "hm"),
-        Part("text", "well"),
-        Part("text", "no"),
-        Part("tool_call", "", "a", "ls", ""),
-    )
+@pytest.mark.parametrize(
+    ("dialect", "rows"), [("openai.chat", CHAT), ("anthropic", CLAUDE)], ids=["chat", "claude"]
+)
+def test_the_parts_of_blocks_come_in_their_order(dialect: Any, rows: list[tuple[Any, ...]]) -> None:
+    for block, *parts in rows:
+        raw = {"role": "user", "content": [text("look"), block, text("on")]}
+        expected = (Part("text", "look"), *parts, Part("text", "on"))
+        assert read_message(raw, 0, dialect=dialect).parts == expected
 
 
-def test_a_refusal_block_is_text() -> None:
-    raw = {"role": "assistant", "content": [{"type": "refusal", "refusal": "I will not"}]}
-    assert parts_of(raw) == (Part("text", "I will not"),)
+def call_of(**fields: Any) -> dict[str, Any]:
+    return {"role": "assistant", "content": None, "tool_calls": [{"id": "a", **fields}]}
 
 
-def test_a_spoken_answer_is_a_sound_and_its_transcript() -> None:
-    audio = {"id": "audio_1", "data": PIXEL, "transcript": "hello", "expires_at": 1}
-    assert parts_of({"role": "assistant", "content": None, "audio": audio}) == (
-        Part("blob", "[audio: audio/*]", modality="audio", size=len(PIXEL)),
-        Part("other", "hello"),
-    )
+AUDIO = {"id": "audio_1", "data": PIXEL, "transcript": "hello", "expires_at": 1}
+LS = {"name": "ls", "arguments": '{ "path" : "." }'}
+WHOLE: list[tuple[dict[str, Any], str, tuple[Part, ...]]] = [
+    (call_of(type="function", function=LS), "assistant", (asked("ls", '{ "path" : "." }'),)),
+    (
+        call_of(type="custom", custom={"name": "sql", "input": "select 1"}),
+        "assistant",
+        (asked("sql", "select 1"),),
+    ),
+    (call_of(function={**LS, "arguments": {"path": "é"}}), "assistant", (asked("ls", '{"path":"é"}'),)),
+    (
+        {**call_of(function=LS), "content": "well", "reasoning_content": "hm", "refusal": "no"},
+        "assistant",
+        (Part("reasoning", "hm"), Part("text", "well"), Part("text", "no"), asked("ls", LS["arguments"])),
+    ),
+    (
+        {"role": "assistant", "content": None, "audio": AUDIO},
+        "assistant",
+        (blob("audio/*", "audio", **SIZE), Part("other", "hello")),
+    ),
+    ({"role": "tool", "tool_call_id": "a", "content": [text("x"), "y"]}, "tool", (told("x\ny"),)),
+    (
+        {"role": "function", "name": "ls", "content": "a.txt"},
+        "tool",
+        (Part("tool_result", "a.txt", None, "ls"),),
+    ),
+    (
+        {"role": "assistant", "content": None, "function_call": {"name": "ls", "arguments": "{}"}},
+        "assistant",
+        (Part("tool_call", "", None, "ls", "{}"),),
+    ),
+]
 
 
-def test_a_tool_message_is_a_result() -> None:
-    raw = {"role": "tool", "tool_call_id": "a", "content": [{"type": "text", "text": "x"}, "y"]}
-    message = read_message(raw, 0)
-    assert message.role == "tool"
-    assert message.parts == (Part("tool_result", "x\ny", "a"),)
-
-
-def test_the_old_function_role_reads_as_tool() -> None:
-    message = read_message({"role": "function", "name": "ls", "content": "a.txt"}, 0)
-    assert message.role == "tool"
-    assert message.parts == (Part("tool_result", "a.txt", None, "ls"),)
-    called = {"role": "assistant", "content": None, "function_call": {"name": "ls", "arguments": "{}"}}
-    assert parts_of(called) == (Part("tool_call", "", None, "ls", "{}"),)
+@pytest.mark.parametrize(("raw", "role", "parts"), WHOLE)
+def test_a_message_of_openai_chat_is_read(raw: dict[str, Any], role: str, parts: tuple[Part, ...]) -> None:
+    message = read_message(raw, 0, dialect="openai.chat")
+    assert (message.role, message.parts) == (role, parts)
 
 
 @pytest.mark.parametrize(
@@ -409,149 +458,8 @@ def test_an_assistant_may_say_nothing(raw: dict[str, Any]) -> None:
     assert read_message(raw, 0).parts == ()
 
 
-@pytest.mark.parametrize(
-    ("raw", "dialect"),
-    [
-        ({"role": "user", "content": "x"}, "any"),
-        ({"role": "user", "content": [{"type": "text", "text": "x"}]}, "any"),
-        ({"role": "user", "content": []}, "any"),
-        ({"role": "developer", "content": "x"}, "openai.chat"),
-        ({"role": "tool", "content": "x", "tool_call_id": "a"}, "openai.chat"),
-        ({"role": "assistant", "content": None}, "openai.chat"),
-        ({"role": "assistant", "content": "x", "refusal": None}, "openai.chat"),
-        ({"role": "user", "content": [{"type": "image_url", "image_url": {"url": "u"}}]}, "openai.chat"),
-        ({"role": "user", "content": [{"type": "image", "source": {}}]}, "anthropic"),
-        ({"role": "user", "content": [{"type": "text", "text": ""}, {"type": "tool_result"}]}, "anthropic"),
-        ({"role": "assistant", "content": [{"type": "bash_code_execution_tool_result"}]}, "anthropic"),
-    ],
-)
-def test_a_dialect_is_found_out_by_what_only_it_has(raw: dict[str, Any], dialect: str) -> None:
-    assert detect(raw) == dialect
-    assert read_message(raw, 0).dialect == dialect
-
-
-# -- how anthropic messages are read ----------------------------------------------------------
-
-
-def blocks_read(*blocks: Any, role: str = "assistant") -> tuple[Part, ...]:
-    return read_message({"role": role, "content": list(blocks)}, 0, dialect="anthropic").parts
-
-
-def image() -> dict[str, Any]:
-    return {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PIXEL}}
-
-
-def test_text_thinking_and_a_call() -> None:
-    assert blocks_read(
-        {"type": "thinking", "thinking": "hm", "signature": "c2ln"},
-        {"type": "redacted_thinking", "data": "b3BhcXVl"},
-        {"type": "text", "text": "I look"},
-        {"type": "tool_use", "id": "a", "name": "ls", "input": {"path": ".", "n": 1.5}},
-    ) == (
-        Part("reasoning", "hm", size=4),
-        Part("reasoning", size=8),
-        Part("text", "I look"),
-        Part("tool_call", "", "a", "ls", '{"path":".","n":1.5}'),
-    )
-
-
-def test_a_result_is_text_whatever_its_form() -> None:
-    for content in ("ok", [{"type": "text", "text": "ok"}], ["ok"]):
-        block = {"type": "tool_result", "tool_use_id": "a", "content": content}
-        assert blocks_read(block, role="user") == (Part("tool_result", "ok", "a"),)
-
-
-def test_a_failed_result_says_so() -> None:
-    block = {"type": "tool_result", "tool_use_id": "a", "content": "no such file", "is_error": True}
-    assert blocks_read(block, role="user") == (Part("tool_result", "no such file", "a", is_error=True),)
-
-
-def test_media_inside_a_result_follow_it_with_its_id() -> None:
-    content = [{"type": "text", "text": "one"}, image(), {"type": "text", "text": "two"}]
-    assert blocks_read({"type": "tool_result", "tool_use_id": "a", "content": content}, role="user") == (
-        Part("tool_result", "one\ntwo", "a"),
-        Part("blob", "[image: image/png]", "a", modality="image", size=len(PIXEL)),
-    )
-
-
-def test_a_document_that_is_text_is_read_as_text() -> None:
-    source = {"type": "text", "media_type": "text/plain", "data": "the minutes"}
-    assert blocks_read({"type": "document", "title": "Monday", "source": source}, role="user") == (
-        Part("other", "Monday\nthe minutes"),
-    )
-
-
-def test_a_document_that_is_bytes_is_media() -> None:
-    source = {"type": "base64", "media_type": "application/pdf", "data": PIXEL}
-    assert blocks_read({"type": "document", "source": source}, role="user") == (
-        Part("blob", "[document: application/pdf]", modality="document", size=len(PIXEL)),
-    )
-    by_address = {"type": "url", "url": "https://example.org/a.pdf"}
-    assert blocks_read({"type": "document", "source": by_address}, role="user") == (
-        Part("blob", "[document: application/octet-stream]", modality="document"),
-    )
-
-
-def test_server_tools_are_calls_and_results() -> None:
-    assert blocks_read(
-        {"type": "server_tool_use", "id": "s", "name": "web_search", "input": {"query": "x"}},
-        {
-            "type": "web_search_tool_result",
-            "tool_use_id": "s",
-            "content": [
-                {"type": "web_search_result", "title": "A page", "url": "https://x", "encrypted_content": "q"}
-            ],
-        },
-    ) == (Part("tool_call", "", "s", "web_search", '{"query":"x"}'), Part("tool_result", "A page", "s"))
-
-
-def test_a_server_result_that_is_one_object_is_read_for_its_texts() -> None:
-    ran = {"type": "code_execution_result", "stdout": "42", "stderr": "", "return_code": 0, "content": []}
-    failed = {"type": "web_fetch_tool_result_error", "error_code": "unavailable"}
-    assert blocks_read(
-        {"type": "code_execution_tool_result", "tool_use_id": "s", "content": ran},
-        {"type": "web_fetch_tool_result", "tool_use_id": "t", "content": failed},
-    ) == (Part("tool_result", "42", "s"), Part("tool_result", "", "t", is_error=True))
-
-
-def test_an_unknown_block_is_kept_with_its_text_where_it_has_one() -> None:
-    spoken = {"type": "block_of_tomorrow", "content": [{"type": "text", "text": "hello"}]}
-    silent = {"type": "block_of_tomorrow", "file_id": "file_1"}
-    assert blocks_read(spoken, silent, {}) == (
-        Part("other", "hello"),
-        Part("other", "", size=json_size(silent)[0]),
-        Part("other", "", size=2),
-    )
-
-
-def test_inline_data_of_an_unknown_block_is_not_counted_as_text() -> None:
-    small = {"type": "hologram", "data": ""}
-    (part,) = blocks_read({"type": "hologram", "data": "QUJD" * 100})
-    assert part == Part("other", "", modality="document", size=json_size(small)[0])
-
-
 def test_a_compaction_of_the_provider_is_read_and_never_indexed() -> None:
     block = {"type": "compaction", "content": "What was said.", "signature": "c2ln", "encrypted_content": "x"}
     message = read_message({"role": "assistant", "content": [block]}, 0)
     assert message.parts == (Part("compaction", "What was said."),)
     assert indexable_text(message) == ""
-    assert blocks_read({"type": "compaction", "content": None}) == (Part("compaction"),)
-
-
-def test_an_upload_and_a_cited_document_are_kept_as_they_came() -> None:
-    upload = {"type": "container_upload", "file_id": "file_1"}
-    note = {"type": "text", "media_type": "text/plain", "data": "the minutes"}
-    document = {"type": "document", "source": note, "title": "Monday", "citations": {"enabled": True}}
-    cited = {"type": "text", "text": "so", "citations": [{"type": "char_location", "cited_text": "minutes"}]}
-    assert blocks_read(upload, document, cited, role="user") == (
-        Part("other", "", size=json_size(upload)[0]),
-        Part("other", "Monday\nthe minutes"),
-        Part("text", "so"),
-    )
-
-
-def test_a_tool_of_a_remote_server_is_a_call_and_a_result() -> None:
-    assert blocks_read(
-        {"type": "mcp_tool_use", "id": "m", "name": "ls", "server_name": "files", "input": {}},
-        {"type": "mcp_tool_result", "tool_use_id": "m", "is_error": False, "content": "a.txt"},
-    ) == (Part("tool_call", "", "m", "ls", "{}"), Part("tool_result", "a.txt", "m"))

@@ -272,26 +272,12 @@ def test_a_call_at_the_very_end_is_pending_and_not_broken() -> None:
 # -- which sequence numbers a list of messages gets, also after compactions -------------------
 
 
-SYSTEM = {"role": "system", "content": "rules"}
-
-
 def summary(*covers: tuple[int, int]) -> SummaryMessage:
     return SummaryMessage("[Context compacted] …", covers)
 
 
 def numbers(*raws: Any, first_seq: int = 0) -> list[int]:
     return [message.seq for message in read_history(raws, first_seq=first_seq)]
-
-
-def test_pins_take_the_holes_between_covered_ranges() -> None:
-    assert numbers(SYSTEM, summary((1, 3), (4, 7)), ask("pin"), ask()) == [0, 1, 3, 7]
-    assert numbers(summary((0, 2), (4, 5)), ask(), ask(), ask()) == [0, 2, 3, 5]
-
-
-def test_ranges_move_up_where_messages_were_put_before_a_summary() -> None:
-    history = read_history([SYSTEM, SYSTEM, SYSTEM, summary((1, 3), (4, 7)), ask("pin"), ask()])
-    assert [message.seq for message in history] == [0, 1, 2, 3, 5, 9]
-    assert history[3].covers == ((3, 5), (6, 9))
 
 
 def test_a_summary_twice_in_a_list_still_counts_up() -> None:

