@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-import os
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
@@ -19,7 +18,7 @@ from siltstone.memory import Entry, Store
 from siltstone.memory.convert import datetime_from, milliseconds
 from siltstone.session.aio import in_thread
 from siltstone.stores import MemoryStore, SimpleMemoryStore
-from storing import STRANGE_IDS, contents, database, elsewhere, entries, message, sql
+from storing import STRANGE_IDS, contents, database, entries, message, sql
 from strategies import texts
 from summary_log import summary_log
 
@@ -199,32 +198,6 @@ def test_every_call_of_a_store_is_there_and_says_what_it_does(member: type[Store
         assert inspect.getdoc(getattr(member, name)), name
 
 
-CHILD = """
-import os, sys
-from siltstone.memory import Entry
-from siltstone.stores import SimpleMemoryStore
-from siltstone.errors import StoreClosedError
-store = SimpleMemoryStore()
-store.index("a", [Entry("silt", (0, 1))])
-if os.fork() == 0:
-    try:
-        store.search("a", "silt")
-    except StoreClosedError as error:
-        print(error, flush=True)
-    os._exit(0)
-os.wait()
-print([hit.content for hit in store.search("a", "silt")])
-"""
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forks here")
-def test_a_store_in_memory_is_refused_in_a_fork_and_goes_on_in_the_parent() -> None:
-    refused, found = elsewhere(CHILD).splitlines()
-    assert ":memory:" in refused
-    assert "fork" in refused
-    assert found == "['silt']"
-
-
 def test_stores_in_memory_are_apart_and_leave_no_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -283,23 +256,6 @@ def test_mk_62_a_write_that_the_disk_refuses_leaves_no_phantom_in_the_index(tmp_
         store.index("a", [Entry("silt and mud", (5, 6))])
         assert len(store.search("a", "silt mud")) == 2
         assert store.check() == []
-
-
-def test_mk_63_damaged_utf_8_is_never_given_back_and_a_missing_row_is_divergence(tmp_path: Path) -> None:
-    with MemoryStore.open(tmp_path) as store:
-        ids = store.index("a", entries("silt", "mud", "clay")).entry_ids
-    sql(tmp_path, f"UPDATE entry SET text = CAST(x'73ff' AS TEXT) WHERE id = {ids[0]}")
-    with MemoryStore.open(tmp_path) as store:
-        assert sorted(contents(store.search("a", "silt mud clay"))) == ["clay", "mud"]
-        assert [entry.content for entry in store.entries("a").entries] == ["mud", "clay"]
-        assert store.quarantined("a") == (ids[0],)
-        with pytest.raises(StoreCorruptError, match="is not UTF-8"):
-            store.get(ids[0] or 0)
-    sql(tmp_path, f"DELETE FROM entry WHERE id = {ids[1]}")
-    with MemoryStore.open(tmp_path) as store:
-        for read in (lambda: store.search("a", "silt"), lambda: store.entries("a")):
-            with pytest.raises(StoreCorruptError, match=r"should have 3"):
-                read()
 
 
 def test_mk_64_each_failure_has_a_class_of_its_own(tmp_path: Path) -> None:

@@ -180,29 +180,6 @@ def test_a_second_copy_writes_nothing_and_a_later_one_brings_what_came_since(
         assert found(target) == found(source)
 
 
-def test_an_entry_of_a_compaction_that_a_caller_indexed_again_keeps_its_place(tmp_path: Path) -> None:
-    with MemoryStore.open(tmp_path / "from") as source, MemoryStore.open(tmp_path / "to") as target:
-        with opened(source, "s") as session:
-            talk(session, 1)
-            assert isinstance(session.compact(), Compacted)
-        brought = source.entries("s").entries
-        index_again(source, "s", 2)
-        kept = source.entries("s").entries
-        assert [(each.entry_id, each.compaction_id) for each in kept] == [
-            (each.entry_id, None if place == 2 else each.compaction_id) for place, each in enumerate(brought)
-        ]
-        assert copy_store(source, target).differing == ()
-        assert figures(target) == figures(source)
-        index_again(source, "s", 4)  # after the copy
-        assert copy_store(source, target).differing == ()
-        assert figures(target) == figures(source)
-        for store in (source, target):
-            with opened(store, "s") as session:
-                session.undo_compaction()
-            texts = [each.content for each in store.entries("s").entries]
-            assert texts == [brought[2].content, brought[4].content]
-
-
 class _Stopped(BaseException):
     pass
 

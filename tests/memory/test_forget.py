@@ -51,11 +51,6 @@ def assert_gone(path: Path, *texts: str) -> None:
                 assert form not in held, f"{form!r} is still in {file.name}"
 
 
-def assert_held(path: Path, text: str) -> None:
-    held = b"".join(file.read_bytes() for file in path.rglob("*") if file.is_file())
-    assert any(form in held for form in forms(text)), "the test looks for what was never there"
-
-
 @pytest.fixture
 def session(store: Store) -> Iterator[Session]:
     """A session of eight turns, compacted once."""
@@ -90,39 +85,6 @@ def test_a_range_is_forgotten_in_the_log_the_entries_and_the_summaries(
     (record,) = reopened(store).compactions()
     assert record.redacted
     assert "was forgotten" in record.summary
-
-
-def test_a_history_with_forgotten_messages_is_still_one_that_a_provider_takes(
-    store: Store, session: Session
-) -> None:
-    for start in range(32):
-        store.forget(session_id="a", start=start, end=start + 1)
-        again = reopened(store)
-        assert broken_tool_groups(again.log()) == 0
-        assert broken_tool_groups(again.history()) == 0
-    assert store.forget(session_id="a").messages == 0, "a tombstone is not forgotten twice"
-    again = reopened(store)
-    assert again.undo_compaction() is not None
-    assert "topic" not in json.dumps(again.history())
-    assert store.search("a", "topic3 forgotten") == [], "a tombstone is not indexed"
-
-
-def test_what_was_forgotten_does_not_come_back_with_a_later_compaction(
-    store: Store, session: Session
-) -> None:
-    stale = reopened(store)
-    last = stale.history()[-1]["content"]  # type: ignore[index,call-overload]
-    store.forget(session_id="a", text=last)
-    session.append(*conversation(4))
-    for open_since_before in (session, stale):
-        open_since_before.compact()
-        assert all(last not in hit.content for hit in store.search("a", last))
-        assert last not in json.dumps(open_since_before.history())
-    assert len(session.compactions()) >= 2, "a session that lets go of what was forgotten goes on"
-    again = reopened(store)
-    again.append(*conversation(3))
-    assert isinstance(again.compact(), Compacted)
-    assert all(hit.content != FORGOTTEN for hit in store.search("a", "forgotten answer", limit=100))
 
 
 def test_each_criterion_reaches_what_it_names_and_nothing_else(store: Store) -> None:
@@ -196,38 +158,6 @@ def test_forget_needs_a_criterion_that_says_something(store: Store, asked: dict[
     with pytest.raises(InvalidEntryError):
         store.forget(session_id="a", start=5, end=3)
     assert store.stats().entries == 1
-
-
-def test_nothing_forgotten_is_left_in_any_file(tmp_path: Path) -> None:
-    """The store stays open, so what is looked at is the file with the log beside it."""
-    said: list[Raw] = [
-        user(f"keep this in mind: {SECRET}"),
-        *exchange(0, f"found {SECRET} in the archive"),
-        assistant("noted"),
-    ]
-    said[1]["tool_calls"][0]["function"]["arguments"] = json.dumps({"query": SECRET})
-    with MemoryStore.open(tmp_path) as store:
-        model = ScriptedModel([f"They spoke of {SECRET}."])
-        session = Session.open(None, "a", policy=POLICY, model=model, memory=store)
-        session.append(*said, *conversation(8))
-        session.append(user(f"again: {SECRET}"), assistant("yes"))
-        assert isinstance(session.compact(), Compacted)
-        other = Session.open(None, "b", memory=store)
-        other.append(*said)
-        store.index("c", [Entry(f"a note on {SECRET}"), *entries(*(f"silt {n}" for n in range(500)))])
-        assert_held(tmp_path, SECRET)
-        report = store.forget(text=SECRET)
-        assert report.erased
-        assert (report.sessions, report.summaries) == (3, 1)
-        assert report.messages == 4 + 3
-        assert_gone(tmp_path, SECRET, "Grünwald")
-        assert store.search("a", "Grünwald") == []
-        assert len(store.search("c", "silt", limit=1_000)) == 500
-        assert "topic" in json.dumps(reopened(store).log())
-    assert_gone(tmp_path, SECRET, "Grünwald")
-    with MemoryStore.open(tmp_path) as store:
-        assert store.search("a", "Grünwald plan") == []
-        assert summary_log(store, "b").state().next_seq == 4
 
 
 READER = """
@@ -397,22 +327,6 @@ def test_an_entry_is_known_by_its_speaker_as_well_and_never_by_its_role(store: S
     assert [entry.content for entry in store.entries("a").entries] == ["two"]
 
 
-def test_the_id_of_a_session_stays_and_is_told(store: Store) -> None:
-    store.index(f"of {SECRET_ID}", [Entry("silt")])
-    report = store.forget(text=SECRET_ID, identifiers=True)
-    assert told(report) == ForgetReport(
-        0, 0, 0, 0, erased=False, kept=(f"of {SECRET_ID}",), remaining=("identifiers",)
-    )
-
-
-def test_ids_that_were_kept_at_first_can_be_taken_later(store: Store) -> None:
-    spoken(store, user("log in"), call(f"call_{SECRET_ID}"), result(f"call_{SECRET_ID}"))
-    assert store.forget(text=SECRET_ID).kept == (f"call_{SECRET_ID}",)
-    assert told(store.forget(text=SECRET_ID, identifiers=True)) == ForgetReport(1, 2, 0, 0, erased=True)
-    assert told(store.forget(text=SECRET_ID, identifiers=True)) == ForgetReport(0, 0, 0, 0, erased=True)
-    assert SECRET_ID not in json.dumps(said_in(store))
-
-
 def test_a_new_id_is_never_one_that_there_is(store: Store) -> None:
     spoken(
         store,
@@ -490,44 +404,3 @@ def test_a_dry_run_changes_nothing_and_says_what_would_be(store: Store, asked: d
     assert (expected.sessions, expected.messages, expected.entries, expected.summaries, expected.kept) == (
         (done.sessions, done.messages, done.entries, done.summaries, done.kept)
     )
-
-
-@pytest.mark.parametrize(
-    "written",
-    [
-        'HTTP/1.1 200 OK\n\n{"name": "Jörg"}',
-        '{"a": 1}\n{"name": "J\\u00F6rg"}\n',
-        '```json\n{"name": "J\\u00f6rg"}\n```',
-        json.dumps(json.dumps(json.dumps({"name": "Jörg"}))),
-    ],
-)
-def test_json_inside_a_larger_text_is_forgotten_in_the_log_and_the_entries(
-    store: Store, written: str
-) -> None:
-    spoken(store, user("hello"), user(f"here: {written}"))
-    store.index("b", [Entry(f"here: {written}"), Entry("silt")])
-    report = store.forget(text="Jörg")
-    assert (report.messages, report.entries) == (1, 1)
-    assert said_in(store)[1] == {"role": "user", "content": FORGOTTEN}
-    assert [entry.content for entry in store.entries("b").entries] == ["silt"]
-
-
-def test_items_of_the_responses_api_are_forgotten_and_the_session_goes_on(store: Store) -> None:
-    items: list[Any] = [
-        {"role": "user", "content": [{"type": "input_text", "text": "what is my key?"}]},
-        {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "c2lnbmVk"},
-        {"type": "function_call", "id": "fc_1", "call_id": "c1", "name": "vault", "arguments": "{}"},
-        {"type": "function_call_output", "call_id": "c1", "output": f"key={SECRET_ID}"},
-        {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": SECRET_ID}]},
-    ]
-    spoken(store, *items)
-    assert store.forget(text=SECRET_ID).messages == 2
-    for _ in range(2):  # once more after it was opened anew
-        with Session.open(None, "a", memory=store) as session:
-            sent = list(session.prepare().messages)
-            assert SECRET_ID not in json.dumps(sent)
-            assert validate_history(sent) == []
-            assert [item.get("type") for item in sent] == [item.get("type") for item in items]
-    assert store.forget(session_id="a").messages == 3
-    assert validate_history(said_in(store)) == []
-    assert store.check() == []

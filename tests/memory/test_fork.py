@@ -225,20 +225,3 @@ print(ended, took >= 0.9, alive, store.stats("a").entries)
     command = [sys.executable, "-W", "ignore", "-c", code, str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
     assert done.stdout.split() == ["7", "True", "True", "2"], done.stderr
-
-
-def test_a_child_searches_a_namespace_through_a_store_of_its_own(tmp_path: Path) -> None:
-    with MemoryStore.open(tmp_path) as store:
-        for session in ("a", "b"):
-            store.open_log(session).open("acme")
-            store.index(session, entries(f"the kettle of {session}"))
-        assert len(store.search("a", "kettle", scope="namespace")) == 2
-        told = in_child(lambda: store.search("a", "kettle", scope="namespace"))
-        assert told.startswith("StoreForkedError")
-
-        def look() -> str:
-            with MemoryStore.open(tmp_path) as own:
-                return " + ".join(sorted(contents(own.search("a", "kettle", scope="namespace"))))
-
-        assert in_child(look) == "the kettle of a + the kettle of b"
-        assert len(store.search("b", "kettle", scope="namespace")) == 2

@@ -56,17 +56,6 @@ def test_mk_60_the_documented_store_finds_the_fitting_text(tmp_path: Path) -> No
         )
 
 
-def test_a_score_is_one_less_half_the_distance(tmp_path: Path) -> None:
-    with HnswMemoryStore.open(tmp_path) as store:
-        store.index("a", entries("silt silt mud", "mud"))
-        hits = store.search("a", "silt", explain=True)
-        distance = 1 - 2 / 5**0.5  # (2, 1) and (1, 0)
-        assert [hit.score for hit in hits] == [pytest.approx(1 - distance / 2, abs=1e-12)]
-        explained = hits[0].explain
-        assert explained["distance"] == pytest.approx(distance, abs=1e-12)
-        assert explained["cosine"] == pytest.approx(1 - distance, abs=1e-12)
-
-
 @given(
     steps=st.lists(
         st.one_of(

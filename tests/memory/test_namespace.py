@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import settings, strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
 from conftest import SEQUENCES
@@ -308,24 +308,6 @@ class NamespaceMachine(RuleBasedStateMachine):
 def test_a_namespace_finds_what_the_slow_twin_finds(tmp_path: Path) -> None:
     machine = type("Machine", (NamespaceMachine,), {"folder": tmp_path})
     run_state_machine_as_test(machine, settings=settings(max_examples=SEQUENCES, stateful_step_count=15))
-
-
-def test_no_rankers_best_depends_on_the_limit(tmp_path: Path) -> None:
-    sessions = itertools.count()
-    with MemoryStore.open(tmp_path) as store:
-
-        @given(texts=st.lists(TEXTS, min_size=8, max_size=30), query=TEXTS)
-        def check(texts: list[str], query: str) -> None:
-            session = str(next(sessions))
-            store.index(
-                session, [Entry(text, (n, n + 1), created_at=float(n)) for n, text in enumerate(texts)]
-            )
-            for ranker in ("lexical", "cosine", "hybrid"):
-                whole = store.search(session, query, 100, ranker=ranker, now=100.0)
-                for limit in (1, 2, 5, 9):
-                    assert store.search(session, query, limit, ranker=ranker, now=100.0) == whole[:limit]
-
-        check()
 
 
 def test_the_facts_of_a_name_that_is_no_text_are_those_of_no_other_namespace() -> None:

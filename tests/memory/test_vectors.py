@@ -132,24 +132,36 @@ def test_a_store_open_for_reading_searches_by_the_vectors_there_are(tmp_path: Pa
 
 
 @pytest.mark.parametrize(
-    ("statement", "codes"),
+    ("damage", "codes"),
     [
         ("UPDATE vector SET data = zeroblob(64) WHERE entry = 1", {"checksum"}),
-        ("UPDATE vector SET embedder = 9 WHERE entry = 1", {"checksum"}),
+        ("UPDATE vector SET embedder = 9", {"checksum"}),
         ("UPDATE vector SET session = 2 WHERE entry = 1", {"checksum"}),
         ("UPDATE embedder SET name = 'other'", {"checksum", "vector"}),
         ("DELETE FROM embedder", {"vector"}),
         ("UPDATE vector SET entry = 77 WHERE entry = 1", {"foreign_key", "checksum"}),
+        (
+            "INSERT INTO vector SELECT 99, session, revision, embedder, data, 0 FROM vector WHERE entry = 1",
+            {"foreign_key", "checksum"},
+        ),
     ],
 )
-def test_damage_to_a_vector_is_a_finding(tmp_path: Path, statement: str, codes: set[str]) -> None:
+def test_damage_to_a_vector_is_a_finding_and_a_repair_deletes_what_cannot_be_believed(
+    tmp_path: Path, damage: str, codes: set[str]
+) -> None:
     with MemoryStore.open(tmp_path, embedder=Counting()) as store:
-        store.index("a", entries("silt settles", "the river"))
+        store.index("a", entries("silt settles", "a river runs"))
         assert store.flush(60)
         assert store.check() == []
-    sql(tmp_path, statement)
+        before = store.search("a", "silt")
+    sql(tmp_path, damage)
     with MemoryStore.open(tmp_path) as store:
         assert {finding.code for finding in store.check()} == codes
+        store.check(repair=True)
+        assert store.check() == []
+    with MemoryStore.open(tmp_path, embedder=Counting()) as store:
+        assert store.flush(60)
+        assert store.search("a", "silt") == before
 
 
 def test_a_damaged_vector_is_left_out_and_named_and_made_again_after_a_repair(tmp_path: Path) -> None:
@@ -167,31 +179,6 @@ def test_a_damaged_vector_is_left_out_and_named_and_made_again_after_a_repair(tm
         assert store.flush(60)
         assert store.check() == []
         assert store.search("a", "silt", ranker="dense") == before
-
-
-@pytest.mark.parametrize(
-    "damage",
-    [
-        "UPDATE vector SET session = 2 WHERE entry = 1",
-        "UPDATE vector SET embedder = 9",
-        "INSERT INTO vector SELECT 99, session, revision, embedder, data, 0 FROM vector WHERE entry = 1",
-        "UPDATE embedder SET name = 'other'",
-        "DELETE FROM embedder",
-    ],
-)
-def test_vectors_that_cannot_be_believed_are_deleted_by_a_repair(tmp_path: Path, damage: str) -> None:
-    with MemoryStore.open(tmp_path, embedder=Counting()) as store:
-        store.index("a", entries("silt settles", "a river runs"))
-        assert store.flush(60)
-        before = store.search("a", "silt")
-    sql(tmp_path, "PRAGMA foreign_keys = OFF", damage)
-    with MemoryStore.open(tmp_path) as store:
-        assert store.check()
-        store.check(repair=True)
-        assert store.check() == []
-    with MemoryStore.open(tmp_path, embedder=Counting()) as store:
-        assert store.flush(60)
-        assert store.search("a", "silt") == before
 
 
 @pytest.mark.parametrize("ranker", ["dense", "fused"])
