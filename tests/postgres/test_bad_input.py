@@ -12,7 +12,6 @@ from psycopg.rows import dict_row
 from psycopg_pool import ConnectionPool
 
 from conversations import user
-from forking import in_child
 from postgres_stores import PostgresPool
 from postgres_working import hurry, opened
 from servers import Postgres
@@ -120,20 +119,6 @@ def test_a_role_without_rights_is_refused_by_name(place: Place, role: str) -> No
     assert place.rows() == before
 
 
-def test_a_role_that_may_only_read_reads(place: Place, role: str) -> None:
-    place.sql(
-        f"GRANT USAGE ON SCHEMA siltstone TO {role}",
-        f"GRANT SELECT ON ALL TABLES IN SCHEMA siltstone TO {role}",
-    )
-    before = place.rows()
-    with opened(place.server.address(database=place.database, user=role)) as store:
-        assert store.read_only
-        assert [hit.content for hit in store.search("a", "where does silt settle?")] == ["silt settles"]
-        with pytest.raises(errors.ReadOnlyStoreError):
-            append(store, "a", message("mud"))
-    assert place.rows() == before
-
-
 def test_a_role_that_may_not_create_writes(place: Place, role: str) -> None:
     place.sql(
         f"GRANT USAGE ON SCHEMA siltstone TO {role}",
@@ -182,41 +167,6 @@ def test_tables_of_another_version_are_refused_also_by_who_has_them_open(place: 
         assert store.check() == []
 
 
-def test_a_disk_that_is_full_is_an_error_and_what_raised_is_not_there(place: Place) -> None:
-    # The server's own answer, from the middle of a write: rows before and after it are of one statement.
-    place.sql(
-        "CREATE FUNCTION full_disk() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN "
-        "RAISE EXCEPTION 'No space left on device' USING ERRCODE = 'disk_full'; END $$",
-        "CREATE TRIGGER full_disk BEFORE INSERT ON siltstone.entry FOR EACH ROW EXECUTE FUNCTION full_disk()",
-    )
-    before = place.rows()
-    with opened(place.dsn) as store:
-        with pytest.raises(errors.StoreIoError, match="No space left"):
-            store.index("a", [Entry("mud"), Entry("sand")])
-        assert place.rows() == before
-        assert [hit.content for hit in store.search("a", "silt mud sand")] == ["silt settles"]
-        place.sql("DROP TRIGGER full_disk ON siltstone.entry")
-        store.index("a", [Entry("mud"), Entry("sand")])
-        assert len(store.search("a", "silt mud sand")) == 3
-        assert store.check() == []
-
-
-def test_connections_that_the_server_ends_are_made_anew(place: Place) -> None:
-    with opened(place.dsn) as store:
-        for number in range(3):
-            place.sql(
-                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
-                "WHERE datname = current_database() AND application_name = 'siltstone'"
-            )
-            if number == 1:
-                assert store.search("a", "silt")
-            append(store, "a", message(f"message {number}"))
-            store.index("a", [Entry(f"entry {number}")])
-        assert store.open_log("a").version().next_seq == 3
-        assert len(store.entries("a").entries) == 4
-        assert store.check() == []
-
-
 HOSTILE = "a\0b \\u0000 \ud800 \udfff 😀 \u202e é e\u0301 %s %(n)s $1 ' \" \\"
 
 
@@ -262,21 +212,6 @@ def test_a_pool_that_is_exhausted_raises_by_name_after_its_time(place: Place) ->
             hurry(store, 30)
             assert [each.content for each in store.entries("a").entries] == ["silt settles"]
             store.index("a", [Entry("mud")])
-
-
-def test_a_store_is_refused_in_a_fork_and_goes_on_in_its_parent(place: Place) -> None:
-    with opened(place.dsn) as store:
-        for call in (
-            lambda: store.index("a", [Entry("mud")]),
-            lambda: store.search("a", "silt"),
-            store.sessions,
-        ):
-            told = in_child(call)
-            assert told.startswith(errors.StoreForkedError.__name__)
-            assert "'siltstone'" in told
-        assert in_child(lambda: opened(place.dsn).stats("a").entries) == "1"
-        store.index("a", [Entry("sand")])
-        assert len(store.entries("a").entries) == 2
 
 
 def test_the_tables_have_the_columns_of_the_core(pool: PostgresPool) -> None:

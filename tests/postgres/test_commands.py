@@ -104,17 +104,6 @@ def content(folder: Path) -> bytes:
     return b"".join(path.read_bytes() for path in folder.rglob("*") if path.is_file())
 
 
-def test_a_role_that_may_not_is_refused_in_one_line(newest_postgres: Postgres, url: str) -> None:
-    told("postgres", "setup", url)
-    newest_postgres.rows("CREATE ROLE visitor LOGIN")
-    try:
-        visiting = url.replace("postgres:", "visitor:")
-        for command in ("setup", "check", "erase"):
-            assert "permission denied" in told("postgres", command, visiting, code=2)
-    finally:
-        newest_postgres.rows("DROP ROLE visitor")
-
-
 @pytest.mark.parametrize("command", [("postgres", "setup"), ("postgres", "erase"), ("sessions",)])
 def test_what_is_no_address_is_refused_without_a_word_of_it(command: tuple[str, ...]) -> None:
     for given in (f"postgresql://a:{PASSWORD} b@h/d", f"postgresql://h:{PASSWORD}/d"):
@@ -195,14 +184,3 @@ def test_bench_measures_where_it_is_told_to_and_leaves_nothing_there(
     assert schemas(url) == list(tmp_path.iterdir()) == []
     assert "none" in told("bench", "--store", tmp_path / "none", code=2)
     assert "refused" in told("bench", "--store", "postgresql://127.0.0.1:1/app?connect_timeout=60", code=2)
-
-
-def test_the_demo_goes_on_in_a_database(url: str) -> None:
-    assert "siltstone postgres setup" in told("demo", "--store", url, "--turns", 1, code=2)
-    told("postgres", "setup", url)
-    first = answer("demo", "--store", url, "--turns", 2)
-    assert (first["turns"], first["turns_now"]) == (2, 2)
-    again = answer("demo", "--store", url, "--turns", 3)
-    assert (again["turns"], again["turns_now"]) == (3, 1)
-    assert again["messages"] > first["messages"] > 0
-    assert "dbname=" in told("demo", "--store", url, "--turns", 3)

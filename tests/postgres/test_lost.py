@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import signal
 import threading
 import time
@@ -14,7 +13,6 @@ import psycopg
 import pytest
 from psycopg_pool import ConnectionPool
 
-from conversations import conversation, small
 from postgres_stores import PostgresPool
 from postgres_working import hurry, until
 from servers import Moment, PgBouncer, Postgres, Proxy, running
@@ -29,15 +27,10 @@ from siltstone.errors import (
 )
 from siltstone.memory import Entry
 from siltstone.postgres import PostgresStore, database, protocol as exchange
-from siltstone.testing import ScriptedModel
 
 
 def is_write(request: bytes) -> bool:
     return b"WITH root AS" in request
-
-
-def is_settling(request: bytes) -> bool:
-    return b"FOR UPDATE OF r" in request
 
 
 @contextmanager
@@ -102,44 +95,6 @@ def test_a_store_whose_connection_is_cut_while_it_opens_is_not_opened(
     with pytest.raises(StoreOpenError, match="cannot open the store in schema 'siltstone'"):
         through(proxy, pool).__enter__()
     assert proxy.cuts == 1
-
-
-@pytest.mark.parametrize("second", Moment)
-@pytest.mark.parametrize("first", Moment)
-def test_finding_out_may_be_cut_as_well(
-    proxy: Proxy, pool: PostgresPool, monkeypatch: pytest.MonkeyPatch, first: Moment, second: Moment
-) -> None:
-    settle = database.Database._settle
-    asked: list[Any] = []
-
-    def cut(self: database.Database, write: Any, until: float) -> Any:
-        if not asked:
-            proxy.cut_next(second, is_settling)
-        asked.append(write)
-        return settle(self, write, until)
-
-    monkeypatch.setattr(database.Database, "_settle", cut)
-    with through(proxy, pool) as store:
-        store.index("a", [Entry("first")])
-        proxy.cut_next(first, is_write)
-        store.index("a", [Entry("silt")])
-        assert [each.content for each in store.entries("a").entries] == ["first", "silt"]
-    assert (len(asked), proxy.cuts) == (2, 2)
-
-
-def test_a_session_goes_on_over_a_wire_that_is_cut_again_and_again(proxy: Proxy, pool: PostgresPool) -> None:
-    moments = itertools.cycle(Moment)
-    said = conversation(10)
-    with through(proxy, pool) as store:
-        options: dict[str, Any] = {"policy": small(), "model": ScriptedModel(), "memory": store}
-        with Session.open(None, "a", **options) as session:
-            for message in said:
-                proxy.cut_next(next(moments), lambda request: b"silt" in request or is_write(request))
-                session.append(message)
-                session.prepare()
-            assert session.log() == said
-        assert store.check() == []
-    assert proxy.cuts >= len(said)
 
 
 def test_reads_are_asked_again(proxy: Proxy, pool: PostgresPool) -> None:

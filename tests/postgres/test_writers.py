@@ -13,12 +13,11 @@ from conversations import small, turns, user
 from postgres_stores import PostgresPool
 from siltstone import MemoryStore, Session
 from siltstone.engine import Compacted
-from siltstone.errors import ConfigError, StoreConflictError
+from siltstone.errors import ConfigError
 from siltstone.memory import Entry, Receipt
 from siltstone.postgres import PostgresStore, schema as statements
 from siltstone.testing import ScriptedModel
-from storing import contents, entries, message
-from summary_log import summary_log
+from storing import contents, entries
 
 
 @pytest.fixture
@@ -40,17 +39,6 @@ def test_what_one_store_writes_the_other_finds_at_once(pair: tuple[PostgresStore
         entry.content for entry in other.entries("a").entries
     ]
     assert one.check() == other.check() == []
-
-
-def test_the_second_append_onto_the_same_version_is_a_conflict(
-    pair: tuple[PostgresStore, PostgresStore],
-) -> None:
-    one, other = (summary_log(store, "a") for store in pair)
-    one.append([message()], expected_next=0, clock="")
-    with pytest.raises(StoreConflictError):
-        other.append([message()], expected_next=0, clock="")
-    other.append([message()], expected_next=1, clock="")
-    assert len(one.read(0, 9)) == len(other.read(0, 9)) == 2
 
 
 def test_compacting_undoing_and_forgetting_elsewhere_are_seen_at_the_next_boundary(
