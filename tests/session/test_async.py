@@ -13,7 +13,6 @@ import time
 import weakref
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -29,15 +28,12 @@ from siltstone import (
     SimpleMemoryStore,
     ThresholdCompactor,
     TieredCompactor,
-    _native,
 )
 from siltstone.compaction.material import RequestMessages
 from siltstone.errors import SessionBusyError
 from siltstone.llm import Steps
-from siltstone.memory.limits import DEFAULTS
 from siltstone.session.aio import in_thread
 from siltstone.session.boundary import Prepared
-from siltstone.stores.database import DatabaseStore
 from siltstone.testing import RecordingHook, ScriptedModel
 
 pytestmark = pytest.mark.anyio
@@ -111,41 +107,6 @@ async def test_the_loop_never_waits_for_a_thread_that_has_the_session(tmp_path: 
         await goes_on_meanwhile(waiting, let_go.set)
         thread.join()
         assert session.history()[-1] == user("four" if call == "append" else "three")
-
-
-@pytest.mark.parametrize("call", ["append", "prepare"])
-async def test_the_loop_never_waits_for_a_thread_that_writes_to_the_store(call: str) -> None:
-    """The keeper of a mirror is called in the middle of a write, so the other thread stands still there."""
-    has_it, let_go, is_slow = threading.Event(), threading.Event(), list[bool]()
-
-    def keep(*_: Any) -> None:
-        if is_slow:
-            has_it.set()
-            let_go.wait(300)
-
-    class Mirror(DatabaseStore):
-        search = SimpleMemoryStore.search
-
-    with Mirror(_native.open_mirror("xxh3", keep), DEFAULTS) as store:
-        async with AsyncSession.open(None, "s", memory=store, policy=POLICY) as session:
-            await session.append(user("one"), assistant("two"))
-            await session.prepare()
-            await session.append(user("three"))
-            other = Session.open(None, "other", memory=store, policy=None)
-            is_slow.append(True)
-            thread = threading.Thread(target=other.append, args=(user("slowly"),))
-            thread.start()
-            has_it.wait(300)
-
-            def go_on() -> None:
-                is_slow.clear()
-                let_go.set()
-
-            waiting = session.append(user("four")) if call == "append" else session.prepare()
-            await goes_on_meanwhile(waiting, go_on)
-            thread.join()
-            assert session.history()[-1] == user("four" if call == "append" else "three")
-            other.close()
 
 
 async def test_code_of_the_caller_never_runs_on_the_event_loop(tmp_path: Path) -> None:
@@ -323,35 +284,6 @@ async def test_a_call_that_waits_in_vain_leaves_the_slot_to_its_holder() -> None
         assert await asyncio.wait_for(first, 20) == 1
         assert inside == ["refused"]
         assert not session._core.slot.is_held
-
-
-async def test_calls_begin_in_their_order_after_one_has_waited() -> None:
-    go, begun = threading.Event(), list[str]()
-
-    def flow(name: str) -> Steps[str]:
-        return steps(name, waits=partial(begun.append, name))
-
-    async with asking() as (session, first, said):
-        second = asyncio.create_task(session._run(flow("second")))
-        await asyncio.sleep(0)
-        said.set()
-        await asyncio.gather(first, second)
-        busy = asyncio.create_task(session._step(lambda: go.wait(20)))
-        third = asyncio.create_task(session._run(flow("third")))
-        fourth = asyncio.create_task(session._step(partial(begun.append, "fourth")))
-        await asyncio.sleep(0)
-        go.set()
-        await asyncio.gather(busy, third, fourth)
-        assert begun == ["second", "third", "fourth"]
-
-
-async def test_a_call_waits_until_those_before_it_on_the_loop_have_ended() -> None:
-    async with AsyncSession.open(None, "s", memory=SimpleMemoryStore()) as session:
-        async with session._turn:
-            later = asyncio.create_task(session.append(user("second")))
-            await asyncio.wait([later], timeout=0.2)
-            assert not later.done()
-        assert await later == range(1)
 
 
 # -- steps of an ``asyncsession`` in worker threads -------------------------------------------

@@ -267,19 +267,6 @@ def test_a_pin_that_came_meanwhile_stays():
         assert session.log()[2] in session.history()
 
 
-def test_a_job_survives_neither_a_restart_nor_costs_it_a_message(tmp_path: Path):
-    gate = Gate()
-    answer = lambda request: "Said."  # noqa: E731
-    with begun(gate, path=tmp_path) as session, opened(answer, path=tmp_path) as other:  # another worker
-        assert isinstance(other.compact(), Compacted)
-        view = bytes_of(other)
-        gate.open.set()
-        session.wait_for_compaction(30)
-        stale = session.prepare().outcomes[0]
-        assert (type(stale), stale.reason) == (Failed, "stale")
-        assert bytes_of(session) == view
-
-
 def test_an_async_session_goes_on_while_its_task_waits():
     async def play() -> None:
         release, reached = asyncio.Event(), asyncio.Event()

@@ -17,10 +17,7 @@ from siltstone import (
     MemoryStore,
     Prepared,
     Session,
-    SimpleMemoryStore,
     ThresholdCompactor,
-    WindowCompactor,
-    WindowConfig,
     estimate_tokens,
 )
 from siltstone.engine import Compacted, Plan, Skipped
@@ -118,38 +115,6 @@ def test_a_boundary_that_cannot_be_fitted_changes_nothing_although_the_policy_co
         assert model.requests == []
         assert hook.events == []
         assert session.compactions() == []
-
-
-def test_a_result_that_a_repair_adds_after_the_fit_has_its_room_before_anything_is_changed() -> None:
-    """A result that leaves had answered an older call of its id. Only after the commit was there no room."""
-    call = {"type": "function_call", "call_id": "c", "name": "read_file", "arguments": "the"}
-    result = {"type": "function_call_output", "call_id": "c", "output": "the"}
-    text = [{"type": "output_text", "text": "the " * 20, "annotations": []}]
-    said: list[dict[str, Any]] = [
-        {"type": "message", "role": "user", "content": "the"},
-        {**call, "id": "fc_3"},
-        {**result, "id": "out_4"},
-        {**call, "id": "fc_6"},
-        {"type": "reasoning", "id": "rs_3", "summary": []},
-        {"type": "message", "id": "msg_4", "role": "assistant", "content": text},
-        {**call, "id": "fc_5"},
-        {**result, "id": "out_6"},
-    ]
-    held = 0
-    for window in range(100, 170):
-        policy = WindowCompactor(WindowConfig(estimator="bytes/4"))
-        with Session.open(
-            None, "s", memory=SimpleMemoryStore(), policy=policy, context_window=window
-        ) as session:
-            session.append(*said)
-            session.pin(0)
-            before = session.history()
-            try:
-                assert session.prepare().tokens <= window
-                held += 1
-            except ContextOverflowError:
-                assert session.history() == before
-    assert 0 < held < 70
 
 
 def test_the_lists_of_an_answer_are_its_own_and_those_of_its_moment_whenever_they_are_read(
@@ -263,26 +228,6 @@ def test_a_wish_of_the_model_is_planned_and_still_granted(tmp_path: Path) -> Non
 
 
 POLICY = ThresholdCompactor(CompactionConfig(auto_compact_threshold=600, max_summary_tokens=50))
-
-
-def test_a_pin_outlives_compactions_and_a_restart(tmp_path: Path) -> None:
-    messages = conversation()
-    with Session.open(tmp_path, "s", policy=POLICY, model=ScriptedModel()) as session:
-        session.append(*messages[:4])
-        session.pin(0)
-        session.pin(3)
-        session.pin(3)
-        play(session, messages[4:])
-        assert session.history()[0] is messages[0]
-        assert any(message is messages[3] for message in session.history())
-    with Session.open(tmp_path, "s", policy=POLICY, model=ScriptedModel()) as session:
-        assert session.history()[0] == messages[0]
-        session.unpin(0)
-        session.unpin(0)
-        session.append(*conversation(3))
-        assert isinstance(session.compact(), Compacted)
-        assert session.history()[0] != messages[0]
-        assert session.history()[1] == messages[3]
 
 
 @pytest.mark.parametrize("seq", [-1, 48, 10**9])

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from branching import copied, line, opened, ranges
-from conversations import Raw, assistant, conversation, exchange, user
+from conversations import Raw, assistant, conversation, user
 from siltstone import MemoryStore, Session
 from siltstone.engine import Compacted, Failed
 from siltstone.errors import HistoryConflictError
@@ -77,30 +75,6 @@ def test_messages_that_stay_are_the_same_objects(store: Store) -> None:
     assert session.observe([*host[:5], changed]) == 0, "and one that is changed in place is still itself"
 
 
-def test_the_mark_of_a_cache_that_moves_rewrites_nothing(store: Store) -> None:
-    """As Anthropic's prompt caching has it: in a block, in a block of a result, and on the newest alone."""
-    marked = {"type": "text", "text": "q", "cache_control": {"type": "ephemeral"}}
-    call = {"type": "tool_use", "id": "t", "name": "look", "input": {"cache_control": 1}}
-    result = {"type": "tool_result", "tool_use_id": "t", "content": [marked], "cache_control": None}
-    said = [
-        {"role": "user", "content": [marked]},
-        {"role": "assistant", "content": [call]},
-        {"role": "user", "content": [result]},
-    ]
-    session = opened(store)
-    assert session.observe(copied(said)) == 3
-    plain = copied(said)
-    del plain[0]["content"][0]["cache_control"]
-    del plain[2]["content"][0]["cache_control"]
-    del plain[2]["content"][0]["content"][0]["cache_control"]
-    assert session.observe(plain) == 0
-    assert not session.compactions()
-    plain = copied(plain)
-    plain[1]["content"][0]["input"] = {}
-    assert session.observe(plain) == 2
-    assert [row.reason for row in session.compactions()] == ["branch"], "what a tool is told is no mark"
-
-
 def compacted(store: Store, count: int = 8, **options: Any) -> tuple[Session, list[Raw]]:
     """A session that was compacted once, and everything that was said."""
     said = conversation(count)
@@ -165,34 +139,6 @@ def test_a_last_message_that_is_said_again_after_going_back_is_no_gap(store: Sto
     assert session.history() == said
 
 
-def test_a_result_that_is_replaced_keeps_its_call(store: Store) -> None:
-    host = [user("Look."), *exchange(1, "old"), assistant("Old.")]
-    session = opened(store, check=True)
-    session.observe(copied(host))
-    changed = [*host[:2], exchange(1, "new")[1]]
-    session.observe(copied(changed))
-    assert session.prepare().messages == changed
-    session.observe(copied(host[:2]))
-    assert session.history() == host[:2], "the list is its host's, also where a call waits"
-    *sent, result = session.prepare().messages
-    assert sent == host[:2]
-    assert result["content"].startswith("[Interrupted")
-
-
-def test_a_pin_whose_message_left_comes_back_with_it(store: Store) -> None:
-    session = opened(store)
-    said = conversation(8)
-    session.observe(copied(said))
-    session.pin(5)
-    session.observe(copied([*said[:4], *(user(f"other {n} " + "pebble " * 60) for n in range(8))]))
-    assert isinstance(session.compact(), Compacted)
-    assert said[5] not in session.history()
-    session.undo_compaction()
-    session.undo_compaction()
-    assert isinstance(session.compact(), Compacted)
-    assert said[5] in session.history()
-
-
 def test_a_compaction_of_a_past_that_was_rewritten_meanwhile_is_not_committed(store: Store) -> None:
     session = opened(store)
     said = conversation(8)
@@ -215,34 +161,3 @@ def test_a_list_with_something_that_is_no_message_changes_nothing(store: Store) 
     with pytest.raises(ValueError, match="role"):
         session.observe([*copied(SAID[:4]), {"role": "wizard", "content": "x"}])
     assert (session.history(), session.compactions(), session.log()) == (SAID, [], SAID)
-
-
-def test_what_was_forgotten_is_forgotten_on_every_branch(store: Store) -> None:
-    session, said = compacted(store)
-    host = [*said[:-2], user("Changed.")]
-    session.observe(copied(host))
-    secret = session.compactions()[0].covers[0][0] + 3
-    session.forget(start=secret, end=secret + 1)
-    assert session.observe(copied(host)) == 0, "the host has it still"
-    assert [record.redacted for record in session.compactions()] == [True, False], "a sentence stands for it"
-    session.undo_compaction()
-    assert said[secret]["content"] not in json.dumps(session.log())
-    assert said[secret]["content"] not in json.dumps(session.history())
-    session.forget(start=len(said) - 1, end=len(said))
-    assert said[-1]["content"] not in json.dumps(session.history())
-
-
-def test_a_branch_that_leaves_a_cut_result_leaves_nothing_of_it_to_be_found(tmp_path: Path) -> None:
-    """The compaction that cut it discarded nothing, and what was cut is found beside the view."""
-    output = "\n".join(f"line {number} of the valve log" for number in range(3_000))
-    said = [user("read the log"), *exchange(1, output), assistant("done"), user("and now?")]
-    with Session.open(tmp_path, "s", context_window=4_000) as session:
-        session.observe(copied(said))
-        session.prepare()
-        assert session.search("valve")
-        session.observe(copied([user("read another log")]))
-        assert session.search("valve") == []
-        undone = session.undo_compaction()
-        assert undone.reason == "branch"
-        assert session.search("valve")
-        assert session.store.check() == []

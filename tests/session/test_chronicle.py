@@ -84,22 +84,6 @@ def assert_contiguous(session: siltstone.Session) -> None:
     assert [each.start for each in made] == [0, *(each.end for each in made)][: len(made)]
 
 
-def test_a_restart_goes_on_with_the_view_and_what_came_after_the_last_checkpoint(tmp_path: Path):
-    with opened(tmp_path) as session:
-        said(session, 90)
-        view = [encode(raw) for raw in session.history()]
-        before = session.checkpoints()
-        assert len(before) >= 4
-    with opened(tmp_path) as session:
-        assert [encode(raw) for raw in session.history()] == view
-        assert session.checkpoints() == before
-        said(session, 40, 91)
-        after = session.checkpoints()
-        assert after[: len(before)] == before
-        assert len(after) > len(before)
-        assert_contiguous(session)
-
-
 def test_sb_44_of_two_workers_that_cut_at_once_one_is_refused(tmp_path: Path):
     with siltstone.MemoryStore.open(tmp_path) as store, waiting(store) as (one, landed):
         with opened(None, store) as other:
@@ -125,17 +109,6 @@ def test_sb_43_a_change_of_the_mode_makes_a_job_stale():
         assert [outcome.reason for outcome in landed(policy=policy("rolling"))] == ["stale"]
         assert [encode(raw) for raw in session.history()] == before
         assert session.checkpoints() == []
-
-
-def test_an_undo_takes_a_checkpoint_back():
-    with opened() as session:
-        said(session, 45)
-        before = session.checkpoints()
-        assert session.undo_compaction() is not None
-        assert session.checkpoints() == before[:-1]
-        said(session, 2, 46)
-        assert len(session.checkpoints()) == len(before)
-        assert_contiguous(session)
 
 
 def test_what_a_host_took_back_is_in_no_checkpoint():

@@ -6,7 +6,6 @@ import re
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -143,27 +142,6 @@ def test_what_is_not_a_message_is_refused_and_its_batch_with_it(tmp_path: Path, 
         assert session.history() == session.log() == [user("first")]
 
 
-@pytest.mark.parametrize("text", ["", " ", "\x00", "\ud83d alone", "a\x00b", "\udc00\ud800"])
-def test_no_content_is_refused(tmp_path: Path, text: str) -> None:
-    message = user(text)
-    with Session.open(tmp_path, "s", policy=POLICY, model=ScriptedModel()) as session:
-        session.append(message, assistant("a long story " * 30), user("more"), assistant("ok"))
-        assert session.prepare().messages[0] is message
-        assert isinstance(session.compact(), Compacted)
-    with Session.open(tmp_path, "s") as session:
-        assert session.log()[0] == message
-
-
-def test_mk_59_bad_usage_data_do_not_end_a_turn(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    with Session.open(tmp_path, "s", policy=POLICY, model=ScriptedModel()) as session:
-        for usage in ("many", {"input_tokens": "7"}, -1, object(), {"prompt_tokens": None}):
-            session.append(user("a"), usage=usage)
-        assert session._core.clock.last_input_tokens == 0
-        session.append(user("b"), usage={"input_tokens": 5, "cache_read_input_tokens": 3})
-        assert session._core.clock.last_input_tokens == 8
-    assert "taken as unknown" in caplog.text
-
-
 def test_a_closed_session_says_so(tmp_path: Path) -> None:
     session = Session.open(tmp_path, "s")
     session.close()
@@ -287,34 +265,6 @@ def test_while_a_call_hangs_everybody_else_goes_on(tmp_path: Path, where: str) -
         assert not all(hit.in_context for hit in session.search("topic0"))
         assert store.check() == []
         session.close()
-
-
-@pytest.mark.parametrize(
-    "stopped", [KeyboardInterrupt, SystemExit, GeneratorExit, MemoryError, RecursionError]
-)
-def test_a_model_that_is_stopped_leaves_the_session_usable(
-    tmp_path: Path, stopped: type[BaseException]
-) -> None:
-    works = False
-
-    def model(request: CompletionRequest) -> str:
-        if not works:
-            raise stopped("stop")
-        return "a summary of some length"
-
-    policy = ThresholdCompactor(replace(FALLING_BACK.config, on_model_failure="fail"))
-    with Session.open(tmp_path, "s", policy=policy, model=model) as session:
-        before = with_six_turns(session)
-        if issubclass(stopped, Exception):
-            assert isinstance(session.compact(), Failed)
-        else:
-            with pytest.raises(stopped):
-                session.compact()
-        assert session.history() == before == session.log()
-        assert all(hit.in_context for hit in session.search("topic0"))
-        works = True
-        assert isinstance(session.compact(), Compacted)
-        assert not all(hit.in_context for hit in session.search("topic0"))
 
 
 @pytest.mark.parametrize(

@@ -38,23 +38,6 @@ def holds(session: Session, text: str = SECRET) -> bool:
     return any(text in json.dumps(each, ensure_ascii=False) for each in (prepared.messages, prepared.history))
 
 
-def test_an_open_session_lets_go_of_what_was_forgotten_at_its_next_boundary(store: Store) -> None:
-    session = opened(store)
-    kept = user("what is silt?")
-    session.append(user(f"remember {SECRET}"), assistant("noted"), kept, assistant("fine mud"))
-    assert holds(session)
-    assert session.prepare().messages[2] is kept
-    store.forget(text=SECRET)
-    prepared = session.prepare()
-    assert SECRET not in json.dumps(prepared.messages, ensure_ascii=False)
-    assert prepared.messages[0]["content"] == FORGOTTEN  # type: ignore[index,call-overload]
-    assert prepared.messages[2] is kept, "what was not forgotten is the caller's own object still"
-    assert prepared.history == session.history() == session.log()
-    session.append(user("and now?"), assistant("on we go"))
-    assert session.prepare().tokens > prepared.tokens
-    assert len(opened(store).history()) == 6
-
-
 class FailsOnce:
     """A session's log that cannot be read the first time, as on a disk that fails for a moment."""
 
@@ -100,41 +83,6 @@ def test_every_call_that_shows_or_rewrites_the_view_looks_first(store: Store, as
     assert all(SECRET not in item.message.text for item in session._core.view)
     assert SECRET not in json.dumps(session.history(), ensure_ascii=False)
     assert store.search("a", "Grünwald plan") == []
-
-
-def test_a_compaction_under_way_while_something_is_forgotten_is_not_committed(store: Store) -> None:
-    session = opened(store)
-    session.append(user(f"remember {SECRET}"), assistant("noted"))
-    session.append(*conversation(8))
-
-    def model(request: Any) -> str:
-        store.forget(text=SECRET)
-        session.history()  # somebody looks meanwhile, and the view is read anew
-        return f"They spoke of {SECRET}."
-
-    session._model = model
-    outcome = session.compact()
-    assert not isinstance(outcome, Compacted)
-    assert session.compactions() == []
-    assert not holds(session)
-    session._model = ScriptedModel()
-    assert isinstance(session.compact(), Compacted)
-    assert store.search("a", "Grünwald") == []
-
-
-@pytest.mark.parametrize("form", ["as it was", "as it is now"])
-def test_a_host_goes_on_with_its_own_list_after_something_was_forgotten(store: Store, form: str) -> None:
-    session = opened(store)
-    host: list[Any] = [user("hello"), user(f"remember {SECRET}"), assistant("noted")]
-    assert session.observe(host) == 3
-    store.forget(text=SECRET)
-    if form == "as it is now":
-        host = list(session.history())
-    host.append(user("go on"))
-    assert session.observe(host) == 1
-    assert session.observe(host) == 0
-    assert not holds(session)
-    assert len(session.log()) == 4
 
 
 # -- summaries made anew ------------------------------------------------------------------------
@@ -366,24 +314,6 @@ def then(request: pytest.FixtureRequest) -> Callable[[Host], None]:
     return found
 
 
-def test_sent_again_at_the_end_it_stays_out_for_good_and_what_follows_comes_in(
-    store: Store, then: Callable[[Host], None]
-) -> None:
-    again = user(f"remember {SECRET}")
-    host = Host(store, user("hello"), again, assistant("noted"))
-    host.observe()
-    host.session.forget(text=SECRET)
-    then(host)
-    assert host.observe(again) == 0
-    assert host.observe(assistant("what?"), user("never mind")) == 2
-    then(host)
-    assert host.observe(again, user("the end")) == 1
-    assert host.observe() == 0
-    assert not host.holds()
-    assert host.session.compactions() == []
-    assert sorted({place for places in host.told for place in places}) == [1, 3, 6]
-
-
 def test_a_host_that_adopted_a_summary_may_send_it_again_too(store: Store) -> None:
     host = Host(store, user(f"remember {SECRET}"), assistant("noted"))
     for turn in turns(6):
@@ -439,22 +369,6 @@ def test_of_two_that_say_the_same_the_one_that_stands_is_no_secret(
     ]  # fmt: skip
     assert host.told == []
     assert host.session.compactions() == []
-
-
-@pytest.mark.parametrize("form", ["keys in another order", "marked for a cache", "null members"])
-def test_it_is_known_however_it_is_written(store: Store, form: str) -> None:
-    host = Host(store, user(f"remember {SECRET}"), assistant("noted"))
-    host.observe()
-    host.session.forget(text=SECRET)
-    opened_anew(host)
-    text = f"remember {SECRET}"
-    host.said[0] = {
-        "keys in another order": {"content": text, "role": "user"},
-        "marked for a cache": {"role": "user", "content": text, "cache_control": {"type": "ephemeral"}},
-        "null members": {"role": "user", "content": text, "name": None},
-    }[form]
-    assert host.observe(user("go on")) == 1
-    assert (host.told, host.holds()) == ([(0,)], False)
 
 
 def test_a_branch_over_a_forgotten_call_leaves_its_tombstone_to_its_result(

@@ -14,6 +14,7 @@ import pytest
 
 from conversations import assistant, conversation, small, user
 from forking import in_child
+from gates import Gate
 from servers.account import wait_until
 from siltstone import AsyncSession, Session, TieredCompactor, hooks
 from siltstone.knowledge import KnowledgeConfig
@@ -91,18 +92,6 @@ def refusals(session: Any, run: Callable[[Any], Any] = lambda answer: answer) ->
     return "\n".join(found)
 
 
-class Busy:
-    """A model that waits until the test is over."""
-
-    def __init__(self) -> None:
-        self.is_asked, self.may_end = threading.Event(), threading.Event()
-
-    def __call__(self, request: Any) -> str:
-        self.is_asked.set()
-        self.may_end.wait(600)
-        return "What was said."
-
-
 @contextmanager
 def held(*locks: Any) -> Iterator[None]:
     """Another thread has *locks*."""
@@ -128,7 +117,7 @@ def held(*locks: Any) -> Iterator[None]:
 @pytest.fixture
 def session(store: Store) -> Iterator[Session]:
     """A session that another thread compacts, and waits for its model."""
-    model = Busy()
+    model = Gate()
     session = Session.open(
         None, "s", memory=store, policy=small(300), model=model, knowledge=KnowledgeConfig(min_entries=1),
         recall=True, allow_forget=True, context_window=3_000, compaction_timeout=None,
@@ -136,9 +125,9 @@ def session(store: Store) -> Iterator[Session]:
     session.append(*conversation(6))
     compacts = threading.Thread(target=session.compact)
     compacts.start()
-    assert model.is_asked.wait(300)
+    assert model.reached.wait(300)
     yield session
-    model.may_end.set()
+    model.open.set()
     compacts.join()
     session.close()
 
@@ -163,7 +152,7 @@ def test_every_call_is_refused_at_once_whoever_compacts_or_has_which_lock(sessio
 
 
 def test_every_call_is_refused_while_a_summary_is_written_in_the_background(store: Store) -> None:
-    model = Busy()
+    model = Gate()
     with Session.open(
         None, "s", memory=store, policy=TieredCompactor(), model=model, context_window=2_000, recall=True,
         allow_forget=True,
@@ -171,12 +160,12 @@ def test_every_call_is_refused_while_a_summary_is_written_in_the_background(stor
         for number in range(16):
             session.append(user(f"question {number} " + "word " * 80), assistant("Answer."))
         session.prepare()
-        assert model.is_asked.wait(300)
+        assert model.reached.wait(300)
         job = session._core.background.job
         assert job is not None
         with held(job._lock):
             assert in_child(lambda: refused(session)) == "all refused"
-        model.may_end.set()
+        model.open.set()
 
 
 def test_every_call_of_an_async_session_is_refused_in_a_loop_of_the_child(tmp_path: Path) -> None:

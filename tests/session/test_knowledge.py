@@ -18,7 +18,7 @@ import siltstone
 from conftest import PROFILE
 from conversations import assistant, exchange, small, user
 from interrupting import interrupted_at, lines_of
-from siltstone import Completion, CompletionRequest, MemoryStore, RecallConfig, Session, SimpleMemoryStore
+from siltstone import MemoryStore, RecallConfig, Session, SimpleMemoryStore
 from siltstone.engine import Compacted
 from siltstone.errors import InvalidArgumentsError, StoreIoError
 from siltstone.events import ExtractionFailed, FactsUpdated
@@ -618,88 +618,51 @@ def test_facts_of_messages_do_not_take_the_places_of_what_was_saved(tmp_path: Pa
 # -- an interrupt at any line of what learns and saves ----------------------------------------
 
 
-WEBHOOKS = {"type": "decision", "content": "Webhooks are verified with signatures"}
 SAMPLES = 40  #: of the lines of a call, spread over all of it; every line in the slow profile
 
 
-def model(request: CompletionRequest) -> Completion:
-    return Completion(json.dumps([WEBHOOKS]) if request.purpose == "facts" else "What was said.")
-
-
-def session_of(store: SimpleMemoryStore) -> Session:
-    config = KnowledgeConfig(min_entries=1)
-    return Session.open(None, "s", memory=store, policy=small(), model=model, knowledge=config)
-
-
-def filled(session: Session) -> None:
+def ready(store: SimpleMemoryStore, name: str) -> tuple[Session, Callable[[], Any]]:
+    """A session of *store* whose call *name* is to be interrupted, and that call."""
+    session = opened(None, memory=store, knowledge=KnowledgeConfig(min_entries=1))
     session._begin_reader = lambda: None  # type: ignore[method-assign] # nothing beside what is interrupted
-    session.append(user("Remember that the API is running on port 3000. " + "pad " * 30), assistant("Yes."))
-    for number in range(8):
-        session.append(user(f"question {number} " + "pad " * 30), assistant("Done. " * 20))
+    calls: dict[str, Callable[[], Any]] = {
+        "compact": session.compact,
+        "learn": session.learn,
+        "save": lambda: session.save("Use tabs", "preference"),
+        "deny": lambda: session.record_denial("shell", "rm", "use make clean", "tidy"),
+    }
+    if name in ("compact", "learn"):
+        session.append(*told("Remember that the API is running on port 3000."), *filler())
+    if name == "learn":
+        assert isinstance(session.compact(), Compacted)
+    return session, calls[name]
 
 
-def compacting(session: Session) -> Callable[[], object]:
-    filled(session)
-    return session.compact
+def learned(session: Session) -> tuple[list[tuple[str, int]], int]:
+    """All that is known: facts with their support, and how many corrections."""
+    session.learn()
+    facts = [(fact.content, fact.support) for fact in session.facts(history=True)]
+    return sorted(facts), len(session._core.knowing.facts.corrections())
 
 
-def learning(session: Session) -> Callable[[], object]:
-    filled(session)
-    assert isinstance(session.compact(), Compacted)
-    return session.learn
-
-
-def saving(session: Session) -> Callable[[], object]:
-    return lambda: session.save("Use tabs", "preference")
-
-
-def denying(session: Session) -> Callable[[], object]:
-    return lambda: session.record_denial("shell", "rm", "use make clean", "tidy")
-
-
-def facts_of(session: Session) -> list[tuple[str, int]]:
-    return sorted((fact.content, fact.support) for fact in session.facts(history=True))
-
-
-def expected(begin: Callable[[Session], Callable[[], object]]) -> tuple[list[tuple[str, int]], int]:
-    with SimpleMemoryStore() as store, session_of(store) as session:
-        call = begin(session)
-        lines = lines_of(call)
-        session.compact()
-        session.learn()
-        return facts_of(session), lines
-
-
-@pytest.mark.parametrize("begin", [compacting, learning, saving])
-def test_an_interrupt_at_any_line_learns_all_of_it_once(begin: Callable[[Session], Any]) -> None:
-    facts, lines = expected(begin)
-    step = 1 if PROFILE == "slow" else max(1, lines // SAMPLES)
-    for line in range(1, lines, step):
-        with SimpleMemoryStore() as store:
-            with session_of(store) as session:
-                call = begin(session)
-                interrupted_at(line, call)
-                call()
-                session.compact()
-                session.learn()
-                assert facts_of(session) == facts, line
-            with session_of(store) as session:
-                session.learn()
-                assert facts_of(session) == facts, line
-
-
-def test_an_interrupted_denial_that_is_repeated_counts_once() -> None:
+@pytest.mark.parametrize("name", ["compact", "learn", "save", "deny"])
+def test_an_interrupt_at_any_line_learns_all_of_it_once(name: str) -> None:
     for _ in range(2):  # the first call of a process runs more lines than later ones
-        with SimpleMemoryStore() as store, session_of(store) as session:
-            lines = lines_of(denying(session))
-    step = 1 if PROFILE == "slow" else max(1, lines // SAMPLES)
-    for line in range(1, lines, step):
-        with SimpleMemoryStore() as store, session_of(store) as session:
-            call = denying(session)
-            assert interrupted_at(line, call), line
-            assert len(session._core.knowing.facts.corrections()) in (0, 1)
+        with SimpleMemoryStore() as store:
+            session, call = ready(store, name)
+            lines = lines_of(call)
+            session.compact()
+            expected = learned(session)
+    for line in range(1, lines, 1 if PROFILE == "slow" else max(1, lines // SAMPLES)):
+        with SimpleMemoryStore() as store:
+            session, call = ready(store, name)
+            interrupted_at(line, call)
             call()
-            assert len(session._core.knowing.facts.corrections()) == 1, line
-            assert len(session.rules) == 1
-            call()
-            assert len(session._core.knowing.facts.corrections()) == 2, "one that was answered is another"
+            session.compact()
+            assert learned(session) == expected, line
+            session.close()
+            assert learned(opened(None, memory=store)) == expected, line
+            if name == "deny":
+                ready(store, name)[1]()
+                facts, corrections = learned(opened(None, memory=store))
+                assert (facts, corrections) == (expected[0], 2), "one that was answered is another"

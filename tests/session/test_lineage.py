@@ -276,24 +276,6 @@ def summary_of(session: Session) -> str:
     return text
 
 
-def test_however_long_a_session_is_a_model_reads_each_message_once(tmp_path: Path) -> None:
-    """Beside the new messages it reads the earlier summary, which has the same size at any length."""
-    read: list[int] = []
-
-    def summarise(request: Any) -> str:
-        read.append(len(request.messages[0]["content"]))
-        return "The steps were done."
-
-    with Session.open(tmp_path, "s", policy=policy(), model=summarise) as session:
-        for number in range(24):
-            talk(session, f"The step is n{number}.")
-        assert levels(session) == [*range(1, 25)]
-        said = sum(len(str(raw["content"])) for raw in session.log())
-    assert len(read) == 24
-    assert sum(read) < 1.2 * said
-    assert max(read[12:]) <= max(read[:12]) + 10
-
-
 def test_a_summary_is_written_anew_on_request_and_the_request_can_be_undone(tmp_path: Path) -> None:
     model = Forgetful()
     with Session.open(tmp_path, "s", policy=policy(), model=model) as session:

@@ -426,7 +426,7 @@ class SessionMachine(RuleBasedStateMachine):
     # Helpers of the rules.
 
     def asking(self, mode: str, meanwhile: str) -> None:
-        self.model.mode = mode
+        self.model.mode, self.is_quiet = mode, not meanwhile
         happens: dict[str, Callable[[], None]] = {
             "own append": self.own_append,
             "append": lambda: self.others_append(5),
@@ -479,10 +479,12 @@ class SessionMachine(RuleBasedStateMachine):
 
     def answered(self, call: Callable[[], Any], *, has_newest: bool = True) -> None:
         """A request is what it must be; where pins leave no room for one, nothing has changed."""
+        before = len(self.do("compactions", undone=True))
         try:
             prepared = call()
         except ContextOverflowError:
             assert self.pins, "without pins there is always room"
+            assert not self.is_quiet or len(self.do("compactions", undone=True)) == before
             for seq in sorted(self.pins):
                 self.do("reload")
                 self.do("unpin", seq)

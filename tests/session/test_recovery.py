@@ -51,32 +51,6 @@ def answered(session: Session, provider: Callable[[list[Any]], str]) -> Prepared
             prepared = session.recover(error)
 
 
-def test_what_recover_gives_is_within_the_window_where_its_aim_is_not(tmp_path: Path) -> None:
-    """No summary can be had, and three quarters of the view, its aim, are far more than the window."""
-    window = 700
-    policy = ThresholdCompactor(CompactionConfig(auto_compact_threshold=500, retry_delay=0))
-    model = ScriptedModel([RuntimeError("the summariser is down")])
-    with Session.open(tmp_path, "s", policy=policy, model=model, context_window=window) as session:
-        session.append(*conversation(24), user("next"))
-        tokens = estimate_tokens(session.history(), rule="blocks")
-        assert tokens * 3 // 4 > 2 * window
-        error = ValueError(f"prompt is too long: {tokens} tokens > {window} maximum")
-        assert session.recover(error).tokens <= window
-        assert session.prepare().tokens <= window
-        session.append(assistant("ok"), user("more"))
-        assert session.prepare().tokens <= window
-
-
-def test_a_policy_that_cannot_help_gives_way_to_the_emergency_fit(tmp_path: Path) -> None:
-    provider = Provider(700)
-    model = ScriptedModel([OSError("down")])
-    with Session.open(tmp_path, "s", policy=POLICY, model=model) as session:
-        session.append(*conversation(), user("next"))
-        whole = session.prepare().tokens
-        assert answered(session, provider).tokens <= min(700, whole * 3 // 4)
-        assert broken_tool_groups(session.history()) == 0
-
-
 def test_a_limit_below_what_must_stay_changes_nothing_and_the_error_names_the_sizes(tmp_path: Path) -> None:
     with Session.open(
         tmp_path, "s", policy=POLICY, model=ScriptedModel(), context_window=9_000, reserved_tokens=30
@@ -91,22 +65,6 @@ def test_a_limit_below_what_must_stay_changes_nothing_and_the_error_names_the_si
         )
         assert caught.value.__notes__ == [cause]
         assert (session.context_window, session.limits, session.history()) == (9_000, (), before)
-
-
-def test_after_two_retries_the_error_is_the_caller_s(tmp_path: Path) -> None:
-    calls = 0
-
-    def provider(_messages: list[Any]) -> str:
-        nonlocal calls
-        calls += 1
-        raise ValueError("the prompt is over the maximum context length")
-
-    with Session.open(tmp_path, "s", policy=POLICY, model=ScriptedModel()) as session:
-        session.append(*conversation(), user("next"))
-        with pytest.raises(ValueError, match="maximum"):
-            answered(session, provider)
-        assert calls == 3
-        assert session.log() == [*conversation(), user("next")]
 
 
 @pytest.mark.parametrize("error", [ValueError("Rate limit reached"), KeyError("x")])

@@ -13,7 +13,7 @@ from branching import copied
 from conversations import Raw, assistant, user
 from siltstone import Session, SimpleMemoryStore, ThresholdCompactor
 from siltstone.errors import HistoryConflictError
-from siltstone.events import HistoryBranched, HistoryContinued
+from siltstone.events import HistoryContinued
 from siltstone.memory import Store
 from siltstone.testing import RecordingHook, ScriptedModel
 
@@ -67,36 +67,6 @@ def test_the_list_of_a_restarted_host_is_appended_and_nothing_is_lost(store: Sto
     third = opened(store)
     assert third.observe([user("A third life.")]) == 1
     assert len(third.log()) == len(history) + 3
-
-
-def test_a_summary_and_the_search_outlive_a_restart(store: Store) -> None:
-    host = talk(0, 60, "In the hall behind the second gate, where the blue pipes are, pump")
-    first = opened(store, context_window=1_500)
-    for place in range(0, len(host), 2):
-        first.observe(copied(host[: place + 1]))
-        first.prepare()
-    view = first.history()
-    assert len(view) < len(host)
-    session = opened(store, context_window=1_500, recall=True)
-    session.observe([user("Which pump runs at 21 rpm?")])
-    assert session.history()[: len(view)] == view
-    assert any("pump 3 runs" in hit.content for hit in session.search("21 rpm"))
-    assert "<recalled-context" in str(session.prepare().messages)
-
-
-def test_what_changes_inside_a_run_is_a_branch_inside_it(store: Store) -> None:
-    opened(store).observe(copied(FIRST))
-    told = RecordingHook()
-    session = opened(store, hooks=[told])
-    run = talk(50, 3, "Valve")
-    session.observe(copied(run))
-    session.observe(copied([*run[:2], user("No, valve 51 is shut.")]))
-    assert session.history() == [*FIRST, *run[:2], user("No, valve 51 is shut.")]
-    session.observe(copied([user("Another first question.")]))
-    assert session.history() == [*FIRST, user("Another first question.")]
-    assert [type(event) for event in told.events] == [HistoryContinued, HistoryBranched, HistoryBranched]
-    session.observe(copied(run))
-    assert session.history() == [*FIRST, *run], "and the host may go back to a branch that it left"
 
 
 def test_a_list_of_an_earlier_run_is_refused_and_nothing_is_written(store: Store) -> None:
@@ -212,30 +182,6 @@ def test_a_system_message_that_comes_or_goes_is_followed(store: Store) -> None:
     assert not session.compactions()
 
 
-@pytest.mark.parametrize("marks", [1, 2, 4])
-def test_marks_of_a_cache_that_move_are_never_more_than_the_host_set(store: Store, marks: int) -> None:
-    def marked(host: list[Raw]) -> list[Raw]:
-        newest = copied(host)
-        for raw in newest[-2 * marks :: 2]:
-            raw["content"][0]["cache_control"] = {"type": "ephemeral"}
-        return newest
-
-    def said(role: str, text: str) -> Raw:
-        return {"role": role, "content": [{"type": "text", "text": text}]}
-
-    session, host = opened(store), list[Raw]()
-    for number in range(16):
-        if number in (6, 11):
-            session = opened(store)
-            host = [] if number == 11 else host
-        host.append(said("user", f"Question {number}?"))
-        session.observe(marked(host))
-        sent = session.prepare().messages
-        assert sent[-len(host) :] == marked(host)
-        assert str(sent).count("ephemeral") == str(marked(host)).count("ephemeral")
-        host.append(said("assistant", "Yes."))
-
-
 @pytest.mark.parametrize("when", ["before the cut", "after it"])
 def test_a_cut_result_with_a_mark_of_a_cache_is_known_in_the_view_that_a_host_took_over(
     store: Store, when: str
@@ -257,24 +203,6 @@ def test_a_cut_result_with_a_mark_of_a_cache_is_known_in_the_view_that_a_host_to
         host.append(assistant(f"Read, {number}.") if number % 2 == 0 else user("And?"))
         assert session.observe(copied(host)) == 1
     assert not any(record.reason == "branch" for record in session.compactions())
-
-
-def test_a_mark_of_a_cache_makes_no_message_of_a_forgotten_one(store: Store) -> None:
-    """The host has taken over the history with the tombstone."""
-    result = {"type": "tool_result", "tool_use_id": "c", "content": "The code is 4711."}
-    call = {"type": "tool_use", "id": "c", "name": "read", "input": {}}
-    session = opened(store)
-    session.observe(
-        [user("Read."), {"role": "assistant", "content": [call]}, {"role": "user", "content": [result]}]
-    )
-    session.forget(text="4711")
-    host = json.loads(json.dumps(session.history()))
-    host[2]["content"][0]["cache_control"] = {"type": "ephemeral"}
-    session.observe([*host, assistant("Read.")])
-    kinds = [item.message.provenance for item in session._core.view]
-    assert kinds == [item.message.provenance for item in opened(store)._core.view]
-    assert "placeholder" in kinds
-    assert session.history()[2] == host[2]
 
 
 # A list whose beginning was left out.

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from conversations import conversation, user
+from gates import Gate
 from siltstone import AsyncSession, CompactionConfig, Session, ThresholdCompactor
 from siltstone.engine import Compacted, Skipped
 from siltstone.errors import SessionBusyError
@@ -89,26 +90,20 @@ def test_six_threads_on_one_session_get_whole_answers_within_the_window(store: S
 
 
 def test_a_second_prepare_waits_for_the_compaction_under_way(store: Store) -> None:
-    writing, go_on, answers = threading.Event(), threading.Event(), list[Any]()
-
-    def model(request: Any) -> str:
-        writing.set()
-        assert go_on.wait(SOON)
-        return "A summary."
-
+    model, answers = Gate("A summary."), list[Any]()
     session = Session.open(None, "s", memory=store, policy=POLICY, model=model, context_window=WINDOW)
     session.prepare()  # boundary 0 never compacts
     session.append(*conversation(90))
     first = threading.Thread(target=lambda: answers.append(session.prepare()), daemon=True)
     first.start()
-    assert writing.wait(SOON)
+    assert model.reached.wait(SOON)
     late = user("said while the summary was written")
     session.append(late)
     second = threading.Thread(target=lambda: answers.append(session.prepare()), daemon=True)
     second.start()
     assert isinstance(session.compact(), Skipped)
     assert answers == []
-    go_on.set()
+    model.open.set()
     first.join(SOON)
     second.join(SOON)
     assert [answer.messages[-1] is late for answer in answers] == [True, True]
@@ -116,25 +111,19 @@ def test_a_second_prepare_waits_for_the_compaction_under_way(store: Store) -> No
 
 
 def test_a_wait_has_its_own_error_and_its_end(store: Store) -> None:
-    writing, go_on = threading.Event(), threading.Event()
-
-    def model(request: Any) -> str:
-        writing.set()
-        assert go_on.wait(SOON)
-        return "A summary."
-
+    model = Gate("A summary.")
     session = Session.open(
         None, "s", memory=store, policy=POLICY, model=model, context_window=WINDOW, compaction_timeout=0.01
     )
     session.append(*conversation(8))
     first = threading.Thread(target=session.compact, daemon=True)
     first.start()
-    assert writing.wait(SOON)
+    assert model.reached.wait(SOON)
     session.append(user("on"))
     for call in (session.prepare, session.undo_compaction):
         with pytest.raises(SessionBusyError, match=r"0\.01 s"):
             call()
-    go_on.set()
+    model.open.set()
     first.join(SOON)
     assert session.prepare().messages[-1] == user("on")
 

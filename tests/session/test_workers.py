@@ -40,21 +40,6 @@ def test_every_reading_call_follows_another_workers_compaction_and_undo(store: S
     assert other.compactions() == []
 
 
-def test_an_append_onto_what_has_grown_is_a_conflict_and_reload_goes_on(store: Store) -> None:
-    one, other = worker(store), worker(store)
-    one.append(user("from one"))
-    with pytest.raises(StoreConflictError, match=r"reload\(\)") as caught:
-        other.append(user("from the other"))
-    assert (vars(caught.value)["expected"], vars(caught.value)["found"]) == (0, 1)
-    other.prepare()
-    with pytest.raises(StoreConflictError):
-        other.append(user("from the other"))
-    assert one.log() == [user("from one")]
-    other.reload()
-    assert other.append(user("from the other")) == range(1, 2)
-    assert one.history() == [user("from one"), user("from the other")]
-
-
 def test_a_compaction_that_lost_the_race_reads_the_session_anew_and_tries_once_more(store: Store) -> None:
     hook, asked = RecordingHook(), []
 
