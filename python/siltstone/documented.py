@@ -11,6 +11,7 @@ import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from math import sqrt
+from operator import mul
 from threading import Lock
 from typing import Final
 
@@ -95,29 +96,23 @@ def bm25(query: str, documents: Sequence[Sequence[str]]) -> list[float]:
     return DocumentedBm25(documents).scores(tokens(query))
 
 
-class KeptBm25:
-    """:func:`bm25` for many queries over nearly the same texts: each text is split and counted once."""
+class KeptBm25(dict[str, int]):
+    """:func:`bm25` for many queries over nearly the same texts, by number: each is split and counted once."""
 
     def __init__(self) -> None:
-        self._lock = Lock()
-        self._clear()
+        self._lock, self._index = Lock(), DocumentedBm25([])
 
-    def _clear(self) -> None:
-        self._numbers: dict[str, int] = {}
-        self._index = DocumentedBm25([])
+    def __missing__(self, text: str) -> int:
+        self._index.add(tokens(text))
+        return self.setdefault(text, len(self))
 
     def scores(self, query: str, texts: Sequence[str]) -> list[float]:
         """The score of each of *texts*."""
         with self._lock:
-            if len(self._numbers) > 2 * len(texts) + _SPARE:  # most of them are of other histories
-                self._clear()
-            found = list(map(self._numbers.get, texts))
-            for place, text in enumerate(texts) if None in found else ():
-                if text not in self._numbers:
-                    self._index.add(tokens(text))
-                    self._numbers[text] = len(self._numbers)
-                found[place] = self._numbers[text]
-            return self._index.scores(tokens(query), [number for number in found if number is not None])
+            if len(self) > 2 * len(texts) + _SPARE:  # most of them are of other histories
+                self.clear()
+                self._index = DocumentedBm25([])
+            return self._index.scores(tokens(query), list(map(self.__getitem__, texts)))
 
 
 def least_matches(query_tokens: int) -> int:
@@ -143,10 +138,9 @@ def hash_vector(text: str, dimension: int = DIMENSION) -> list[float]:
         return vector
     padded = f" {cleaned} "
     grams = [cleaned] if len(cleaned) <= 3 else [padded[at : at + 3] for at in range(len(padded) - 2)]
-    for gram in grams:
-        hashed, sign = _hashed(gram)
+    for hashed, sign in map(_hashed, grams):
         vector[hashed % dimension] += sign
-    length = sqrt(sum(value * value for value in vector))
+    length = sqrt(sum(map(mul, vector, vector)))
     return [value / length for value in vector] if length else vector
 
 

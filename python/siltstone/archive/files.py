@@ -11,6 +11,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from hashlib import sha256
 from heapq import heappop, heappush
+from operator import attrgetter
 from pathlib import Path
 from threading import RLock
 from typing import BinaryIO, Final, NamedTuple
@@ -102,7 +103,7 @@ class SegmentArchive:
                 for each in self._loaded().values()
                 if session_id is None or each.session_id == session_id
             ]
-        return sorted(found, key=lambda each: (each.timestamp, each.id))
+        return sorted(found, key=attrgetter("timestamp", "id"))
 
     def add(
         self,

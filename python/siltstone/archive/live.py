@@ -299,7 +299,7 @@ class ContextArchive:
     def _best(self, scores: Sequence[float], limit: int) -> dict[int, float]:
         """The best scores above 0, at most twice *limit*, by their places."""
         places = [place for place, score in enumerate(scores) if score > 0]
-        places.sort(key=lambda place: -scores[place])
+        places.sort(key=scores.__getitem__, reverse=True)
         return {place: scores[place] for place in places[: 2 * limit]}
 
     def _line(self, session_id: str | None) -> list[records.Segment]:

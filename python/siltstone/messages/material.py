@@ -172,8 +172,7 @@ class Excerpt(Sequence[Message]):
 
     def __iter__(self) -> Iterator[Message]:
         return chain.from_iterable(
-            (piece,) if isinstance(piece, Message) else self.history.at(range(*piece))
-            for piece in self.pieces
+            (piece,) if isinstance(piece, Message) else self.history.span(*piece) for piece in self.pieces
         )
 
     def __eq__(self, other: object) -> bool:
@@ -216,11 +215,11 @@ class Excerpt(Sequence[Message]):
         """The summaries in the excerpt, in order."""
         known, found = self.history.summaries, list[Message]()
         for piece in self.pieces:
-            if not isinstance(piece, Message):
+            if isinstance(piece, Message):
+                found += [piece] if piece.provenance == "compaction_summary" else []
+            elif known:
                 among = known[bisect_left(known, piece[0]) : bisect_left(known, piece[1])]
                 found += [self.history[at] for at in among]
-            elif piece.provenance == "compaction_summary":
-                found.append(piece)
         return found
 
     def without(self, positions: Sequence[int]) -> Excerpt:
@@ -245,13 +244,15 @@ class Excerpt(Sequence[Message]):
     @property
     def numbers(self) -> Iterator[Span]:
         """The sequence numbers, as half-open ranges in order; a summary has the ranges that it covers."""
+        first = self.history.first_number
         for piece in self.pieces:
-            if not isinstance(piece, Message):
+            if isinstance(piece, Message):
+                is_summary = piece.provenance == "compaction_summary"
+                yield from piece.covers if is_summary else ((piece.seq, piece.seq + 1),)
+            elif first is None:
                 yield from self.history.numbers(*piece)
-            elif piece.provenance == "compaction_summary":
-                yield from piece.covers
             else:
-                yield piece.seq, piece.seq + 1
+                yield first + piece[0], first + piece[1]
 
     @property
     def parts(self) -> int:

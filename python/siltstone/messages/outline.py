@@ -12,7 +12,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import accumulate, islice, pairwise
-from operator import sub
+from operator import attrgetter, sub
 from typing import Any, Protocol, TypeAlias, overload
 
 from siltstone._native import Outline
@@ -29,6 +29,8 @@ CoreUnits: TypeAlias = tuple[str, list[int]]
 """The name of a measure of the core, and the units of each message that it does not read."""
 
 LineRow: TypeAlias = tuple[str, str, bool, bool, bool, int, list[TieRow]]
+
+_RAW, _SEQ, _ORIGIN = attrgetter("raw"), attrgetter("seq"), attrgetter("provenance")
 
 
 class Measure(Protocol):
@@ -73,6 +75,7 @@ class History(Sequence[Message]):
         self.raws: list[RawMessage] = list(raws)
         self.rule = rule
         self._made: dict[int, Message] = {}
+        self._whole: list[Message] | None = None  # all messages, where they were given
         self._sums: dict[int, tuple[Measure, Sequence[int]]] = {}  # by id; the rule is kept alive
         self._numbers = Numbers(first_seq)
         self._reader = SummaryReader(self.raws, self._numbers)
@@ -92,16 +95,21 @@ class History(Sequence[Message]):
         """A history of messages that are already read; *measured*: a rule, and their sums by it."""
         history = cls.__new__(cls)
         history.rule = rule
-        history.raws = [message.raw for message in messages]
-        history._made = dict(enumerate(messages))
+        history.raws = list(map(_RAW, messages))
+        history._made, history._whole = {}, list(messages)
         history._sums = {} if measured is None else {id(measured[0]): measured}
-        history._runs, due = [], -1
-        for position, message in enumerate(messages):
-            if message.seq != due or message.covers:
-                history._runs.append((position, message.seq))
-            due = -1 if message.covers else message.seq + 1
-        # The core reads the raws of original messages. Other messages know more than their raws tell.
-        history.shown = [each.raw if each.provenance == "original" else each for each in messages]
+        seqs = list(map(_SEQ, messages))
+        in_row = seqs and seqs == list(range(seqs[0], seqs[0] + len(seqs)))
+        if in_row and {"original"}.issuperset(map(_ORIGIN, messages)):  # as in a session without a compaction
+            history._runs, history.shown = [(0, seqs[0])], history.raws
+        else:
+            history._runs, due = [], -1
+            for position, message in enumerate(messages):
+                if message.seq != due or message.covers:
+                    history._runs.append((position, message.seq))
+                due = -1 if message.covers else message.seq + 1
+            # The core reads the raws of original messages. Other messages know more than their raws tell.
+            history.shown = [each.raw if each.provenance == "original" else each for each in messages]
         history.outline = Outline(
             history.shown, lambda position: _line(messages[position], rule), history._is_request
         )
@@ -120,13 +128,18 @@ class History(Sequence[Message]):
         position = index + len(self.raws) if index < 0 else index
         if not 0 <= position < len(self.raws):
             raise IndexError(f"a history of {len(self.raws)} messages has no message {index}")
-        return self._made.get(position) or self._at(position)
+        return self._at(position)
 
     def __iter__(self) -> Iterator[Message]:
-        return self.at(range(len(self.raws)))
+        return iter(self.span(0, len(self.raws)))
 
     def __repr__(self) -> str:
         return f"<a history of {len(self.raws)} messages>"
+
+    @property
+    def first_number(self) -> int | None:
+        """The number of the first message, if all follow it without a gap and none is a summary."""
+        return self._runs[0][1] if len(self._runs) == 1 and not self.summaries else None
 
     @cached_property
     def rules(self) -> list[int]:
@@ -216,10 +229,15 @@ class History(Sequence[Message]):
 
     def at(self, positions: Iterable[int]) -> Iterator[Message]:
         """The messages at *positions*. Each is made when it is reached, if it was not made before."""
-        is_made = len(self._made) == len(self.raws)
-        return map(self._made.__getitem__ if is_made else self._at, positions)
+        return map(self._at if self._whole is None else self._whole.__getitem__, positions)
+
+    def span(self, start: int, end: int) -> Iterable[Message]:
+        """The messages at positions *start* to *end*, which exist."""
+        return self.at(range(start, end)) if self._whole is None else self._whole[start:end]
 
     def _at(self, position: int) -> Message:
+        if self._whole is not None:
+            return self._whole[position]
         made = self._made.get(position)
         if made is None:
             run_start, seq = self._runs[bisect_right(self._runs, position, key=_position) - 1]

@@ -26,7 +26,7 @@ from siltstone.session.concurrency import retried
 from siltstone.session.core import SessionCore
 from siltstone.session.learning import learn_patterns
 from siltstone.session.recovery import recovery
-from siltstone.session.state import DERIVED, RangeSet, Request, SessionState, View, minus, numbers, union
+from siltstone.session.state import DERIVED, Request, SessionState, View, common, minus, numbers, union
 
 AHEAD = 8  #: older messages that one write makes findable ahead of time; the newest 8 messages never are
 
@@ -182,11 +182,12 @@ def _set_aside(core: SessionCore, result: Compaction, read: SessionState) -> Non
         if core.followed().version.redactions != redactions:
             raise stale(core)
         known, items = core.requests.aside(redactions), read.view.items()
-        unknown = set(numbers(minus(read.view.of_log(), known)))
+        lacks = minus(read.view.of_log(), known)
         left = union(result.covers, covered([each.original for each in result.substitutes]))
-        gone = unknown.intersection(numbers(left))
+        gone = set(numbers(common(lacks, left)))
         if not gone:
             return 0, 0
+        unknown = set(numbers(lacks))
         lacking = [(at, item.message) for at, item in enumerate(items) if item.message.seq in unknown]
         apart = gone.union(item.message.seq for item in items[-AHEAD:])
         others = (each for _, each in lacking if each.seq not in apart and each.role not in RULE_ROLES)
@@ -220,6 +221,6 @@ def _entry(row: NewEntry) -> Entry:
     )
 
 
-def _spans(messages: Sequence[Any]) -> RangeSet:
+def _spans(messages: Sequence[Any]) -> tuple[tuple[int, int], ...]:
     """The ranges of *messages* that are originals of the log, without summaries and substitutes."""
     return covered([each for each in messages if each.provenance not in DERIVED])
