@@ -21,7 +21,7 @@ from siltstone import (
 from siltstone.engine import Compacted
 from siltstone.messages import read_history
 from siltstone.models import ExtractiveModel
-from siltstone.tokens import IMAGE_TOKENS, MESSAGE_TOKENS, TokenizerRule
+from siltstone.tokens import MESSAGE_TOKENS, TokenizerRule
 from strategies import histories, texts
 from strategies_values import PIXEL
 
@@ -47,14 +47,14 @@ class Strict(Words):
         return super().encode(text)
 
 
-def test_what_is_said_called_and_answered_counts_and_media_are_flat() -> None:
-    rule = TokenizerRule(Words())
+def test_what_is_said_called_and_answered_counts_and_media_as_the_model_counts() -> None:
+    rule = TokenizerRule(Words(), model="gpt-4o")
     image = {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{PIXEL}"}}
     call, result = exchange("c", "one two three", name="read")
     spoken = {"role": "assistant", "content": "yes", "reasoning_content": "let me see"}
     messages = [user("a b c d"), {"role": "user", "content": [image]}, call, result, spoken]
-    # the call: read{"path": "src/c.py"} is two words; the image's placeholder is said by its flat cost alone
-    own = [4, IMAGE_TOKENS, 2, 3, 4]
+    # the call: read{"path": "src/c.py"} is two words; the placeholder of the image is not counted beside it
+    own = [4, 85 + 170, 2, 3, 4]
     assert [estimate_tokens(message, rule) for message in messages] == [MESSAGE_TOKENS + n for n in own]
     assert estimate_tokens(messages, rule) == sum(own) + 5 * MESSAGE_TOKENS
     assert estimate_tokens("", rule) == 0

@@ -386,7 +386,7 @@ def test_sb_10_a_text_by_itself_is_rounded_up():
     assert [rule("bytes_total").count_text(text) for text in ("", "abcd", "abcde")] == [0, 1, 2]
 
 
-def test_sb_11_media_have_flat_sizes_and_calls_those_of_name_and_arguments():
+def test_sb_11_media_have_one_size_in_every_rule_and_calls_that_of_name_and_arguments():
     def size(block: dict[str, Any], role: str = "user") -> int:
         """The bytes of a block: four of them are as many tokens."""
         return estimate_tokens([{"role": role, "content": [block] * 4}], rule="bytes_total")
@@ -396,11 +396,11 @@ def test_sb_11_media_have_flat_sizes_and_calls_those_of_name_and_arguments():
         "type": "document",
         "source": {"type": "base64", "media_type": "application/pdf", "data": "A"},
     }
-    assert size(image) == 500
-    assert size(document) == 1_000
-    assert size({"type": "tool_result", "tool_use_id": "a", "content": [image]}) == 100
+    assert size(image) == 4 * 1_600
+    assert size(document) == 4 * 3_068
+    assert size({"type": "tool_result", "tool_use_id": "a", "content": [image]}) == 4 * 1_600
     audio = {"type": "input_audio", "input_audio": {"data": "A" * 40_000, "format": "wav"}}
-    assert size(audio) == 500
+    assert size(audio) == 4 * 120
     thought = {"type": "thinking", "thinking": "hm", "signature": "c2ln" * 100}
     assert size(thought, "assistant") == 2 + 400
     assert size({"type": "redacted_thinking", "data": "A" * 999}, "assistant") == 999

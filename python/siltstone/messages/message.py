@@ -221,6 +221,9 @@ class Part:
             bytes of its signature, or of its encrypted or redacted data; for an ``other`` part without a
             text, the bytes of its JSON without inline data.
         duration_ms: For an audio or video blob, its duration in milliseconds, 0 if unknown.
+        extent: For a blob with inline data, width and height of a picture in pixels, or the number of pages
+            of a PDF; empty if unknown.
+        detail: For a picture, the detail in which the model is asked to see it, such as ``low``.
     """
 
     kind: PartKind
@@ -232,6 +235,8 @@ class Part:
     modality: Literal["image", "audio", "video", "document"] | None = None
     size: int = 0
     duration_ms: int = 0
+    extent: tuple[int, ...] = ()
+    detail: str = ""
 
 
 class _Said:

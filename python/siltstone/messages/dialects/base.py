@@ -8,10 +8,13 @@ unknown type becomes a part of kind ``other``.
 from __future__ import annotations
 
 import re
+import zlib
+from binascii import a2b_base64
 from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cache
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import cache, partial
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from siltstone._native import json_size, text_size
@@ -34,6 +37,8 @@ _UNKNOWN: dict[Modality, str] = {
 _DATA_KEYS = frozenset({"data", "file_data", "b64_json"})
 _PICTURE_CALL = "image_generation_call"  # an item of the Responses API; its ``result`` is the picture
 _TEXT_TYPES = ("text", "redacted_thinking")  # types whose ``data`` is text, not media
+_PAGE: Final = re.compile(rb"/Type\s*/Page(?![A-Za-z])")
+_OBJECTS: Final = re.compile(rb"/Type\s*/ObjStm[^>]*>>\s*stream\r?\n")
 _BASE64 = re.compile(r"[A-Za-z0-9+/_\-\r\n]{64,}={0,2}\s*")  # a shorter run may be a word, and saves little
 
 _MODALITIES: dict[str, Modality] = {
@@ -71,13 +76,16 @@ def media_part(kind: str, block: Fields, call_id: str | None = None) -> Part | N
         return None  # a text document is read as text
     media_type, data = _data(source)
     media_type = media_type or _stated_type(source, modality)
+    extent, played = _measured(data)
     return Part(
         "blob",
         text=f"[{_refined(modality, media_type)}: {media_type or _UNKNOWN[modality]}]",
         call_id=call_id,
         modality=_refined(modality, media_type),
         size=len(data),
-        duration_ms=_duration(block) or _duration(source),
+        duration_ms=_duration(block) or _duration(source) or played,
+        extent=extent,
+        detail=str(source.get("detail") or block.get("detail") or ""),
     )
 
 
@@ -118,6 +126,58 @@ def _refined(modality: Modality, media_type: str | None) -> Modality:
 def _duration(fields: Fields) -> int:
     value = fields.get("duration_ms")
     return int(value) if isinstance(value, (int, float)) and 0 < value < 2**53 else 0
+
+
+def _measured(data: str) -> tuple[tuple[int, ...], int]:
+    """The extent of a picture or a PDF, and the milliseconds of a WAV sound, as the base64 *data* begins."""
+    head, little = _bytes(data[:1024]), partial(int.from_bytes, byteorder="little")
+    extent: tuple[int, ...] = ()
+    match head[:4], head[12:16]:
+        case b"\x89PNG", _:
+            extent = int.from_bytes(head[16:20], "big"), int.from_bytes(head[20:24], "big")
+        case b"GIF8", _:
+            extent = little(head[6:8]), little(head[8:10])
+        case b"RIFF", b"VP8X":
+            extent = 1 + little(head[24:27]), 1 + little(head[27:30])
+        case b"RIFF", b"VP8L":
+            extent = 1 + (little(head[21:25]) & 0x3FFF), 1 + (little(head[21:25]) >> 14 & 0x3FFF)
+        case b"RIFF", b"VP8 ":
+            extent = little(head[26:28]) & 0x3FFF, little(head[28:30]) & 0x3FFF
+        case b"RIFF", b"fmt ":
+            return (), len(data) * 750 // max(1_000, little(head[28:32]))
+        case b"%PDF", _:
+            extent = (_pages(_bytes(data)),)
+        case start, _ if start[:2] == b"\xff\xd8":
+            extent = _of_jpeg(_bytes(data[: 1 << 17])) or _of_jpeg(_bytes(data[: 1 << 21]))
+    return extent if all(extent) else (), 0
+
+
+def _bytes(data: str) -> bytes:
+    whole = "".join(data.split())
+    try:
+        return a2b_base64(whole[: len(whole) // 4 * 4])
+    except ValueError:  # no base64
+        return b""
+
+
+def _of_jpeg(head: bytes) -> tuple[int, ...]:
+    """Width and height, which the first frame has. The picture for a preview is inside of another segment."""
+    at = 2
+    while at + 9 <= len(head):
+        if 0xC0 <= head[at + 1] <= 0xCF and head[at + 1] not in (0xC4, 0xC8, 0xCC):
+            return int.from_bytes(head[at + 7 : at + 9], "big"), int.from_bytes(head[at + 5 : at + 7], "big")
+        at += 1 if head[at + 1] == 0xFF else 2 + int.from_bytes(head[at + 2 : at + 4], "big")
+    return ()
+
+
+def _pages(data: bytes) -> int:
+    """The pages of a PDF. Most newer files have them in compressed streams of objects."""
+    pages = len(_PAGE.findall(data))
+    for stream in _OBJECTS.finditer(data):
+        with suppress(zlib.error):
+            objects = zlib.decompressobj().decompress(data[stream.end() : stream.end() + 2**20], 2**23)
+            pages += len(_PAGE.findall(objects))
+    return pages
 
 
 def without_inline_data(value: Any) -> tuple[Any, int]:
@@ -259,7 +319,7 @@ def result_parts(
     beside: list[Part] = []
     for part in read_content(content, path, known_parts):
         if part.kind == "blob" or not (part.text or part.kind == "text"):
-            beside.append(_of_call(part, call_id))
+            beside.append(replace(part, call_id=call_id))
         elif part.text:
             texts.append(part.text)
     return (Part("tool_result", "\n".join(texts), call_id, name, None, is_error), *beside)
@@ -289,13 +349,9 @@ def _texts(value: object) -> Iterable[str]:
 def _other_part(block: Fields) -> Part:
     text = text_of(block)
     rest, cut = without_inline_data(block)
-    return Part("other", text, modality="document" if cut else None, size=0 if text else json_size(rest)[0])
-
-
-def _of_call(part: Part, call_id: str | None) -> Part:
-    return Part(
-        part.kind, part.text, call_id, modality=part.modality, size=part.size, duration_ms=part.duration_ms
-    )
+    size = 0 if text else json_size(rest)[0]
+    pages = (1 + cut // 65_536,) if cut else ()
+    return Part("other", text, modality="document" if cut else None, size=size, extent=pages)
 
 
 # The pairs of items of the Responses API: calls and their answers.
