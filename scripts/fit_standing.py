@@ -19,11 +19,10 @@ import numpy as np
 from siltstone.knowledge.extract import sentences
 from siltstone.knowledge.standing import features
 
-PENALTY = 0.7
-STEPS = 600
-RATE = 0.03
+PENALTY, STEPS, RATE = 0.7, 600, 0.03
 WRITTEN = 3  # times that a sentence of the project counts
-LEAST = 25  # hundredths of the smallest weight that is kept
+LEAST = 15  # hundredths of the smallest weight that is kept
+ON_A_LINE = 2_000  # neighbours in the order of names
 ROOT = Path(__file__).parents[1]
 
 
@@ -52,7 +51,6 @@ def fitted(rows: list[set[str]], labels: list[int]) -> dict[str, float]:
     for turn in range(1, STEPS + 1):  # Adam, over all sentences in each step
         told = 1 / (1 + np.exp(-np.bincount(row, weights[column], len(known))))
         slope = np.bincount(column, (told - target)[row], len(place)) + PENALTY * weights
-        slope[0] -= PENALTY * weights[0]
         mean = 0.9 * mean + 0.1 * slope
         spread = 0.999 * spread + 0.001 * slope**2
         weights -= RATE * mean / (1 - 0.9**turn) / (np.sqrt(spread / (1 - 0.999**turn)) + 1e-8)
@@ -63,9 +61,12 @@ def main() -> None:
     """Prints the weights."""
     data = list(labelled(sys.argv[1:]))
     weights = fitted([features(sentence) for sentence, _ in data], [label for _, label in data])
-    for name, weight in sorted(weights.items()):
+    lines: dict[tuple[int, int], list[str]] = {}
+    for place, (name, weight) in enumerate(sorted(weights.items())):
         if abs(round(weight * 100)) >= LEAST or not name:
-            print(f"{name}\t{round(weight * 100)}")
+            lines.setdefault((round(weight * 100), place // ON_A_LINE), []).append(name)
+    for (hundredths, _), names in sorted(lines.items()):
+        print(hundredths, *names, sep="\t")
 
 
 if __name__ == "__main__":
