@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 
@@ -28,13 +29,17 @@ def test_ru_32_the_bounds_of_automatic_facts_and_their_preview() -> None:
     assert [size for size in sizes if tool_fact("ls", "x" * size)] == [11, 4_999]
     inclusive = [size for size in sizes if tool_fact("ls", "x" * size, unit="chars", inclusive=True)]
     assert inclusive == [10, 11, 4_999, 5_000]
-    assert tool_fact("ls", "é" * 2_600) is None  # bytes
-    assert tool_fact("ls", "é" * 2_600, unit="chars") is not None
+    assert [tool_fact("ls", "é" * 2_600, unit=each) is None for each in ("bytes", "chars")] == [True, False]
     fact = tool_fact("ls", "y" * 300)
     assert fact.content == "ls: " + "y" * 200 + "..."
     assert (fact.source, fact.tags) == ("tool:ls", ("tool_result", "ls"))
-    short = tool_fact("ls", "a file of 200 " * 2)
-    assert not short.content.endswith("...")
+    assert tool_fact("ls", "a file of 200 " * 2).content.endswith("200 ")
+    ends = """Error: none here|ValueError: not a number|Error executing tool ls: no|Error [ENOENT]: no file
+An error occurred while running|Traceback (most recent call|Failed to open it|Command failed: no
+fatal: no repository|exit code: 1 of ls|{"error": "no file"}|{"success": false, "x": 1}"""
+    assert [each for each in re.split(r"[|\n]", ends) if tool_fact("ls", each)] == []
+    fine = """Errors: 0 of 40 tests|Error rate: 5 per cent|{"error": null, "rows": 3}|exit code: 0, fine"""
+    assert [each for each in fine.split("|") if not tool_fact("ls", each)] == []
 
 
 def test_ru_32_what_a_tool_has_given_stays_true_whatever_it_gives_later() -> None:

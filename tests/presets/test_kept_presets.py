@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
@@ -11,6 +12,8 @@ from typer.testing import CliRunner
 from playing_presets import policy_config, waterfall_of
 from siltstone import ConfigError, MemoryStore, Session, presets
 from siltstone.cli.app import app
+from siltstone.engine import Compacted
+from siltstone.messages import unmarked
 
 
 def test_a_store_that_another_preset_filled_is_refused_and_left_as_it_was(tmp_path: Path) -> None:
@@ -63,9 +66,6 @@ def test_preset_none_opens_a_session_of_a_preset_without_it(tmp_path: Path) -> N
         session.append({"role": "user", "content": "hello"})
     with Session.open(tmp_path, "chat", preset=None, policy=None) as session:
         assert session.prepare().messages == [{"role": "user", "content": "hello"}]
-    with Session.open(tmp_path, "chat", context_window=16_000) as session:
-        assert session._opened.policy == session._opened.policy
-        assert session._opened.policy.name == "window"  # type: ignore[union-attr]
     with Session.open(tmp_path, "chat", policy=None) as session:  # its memory alone
         assert session._opened.policy is None
         assert session.search("hello") == []
@@ -91,8 +91,15 @@ def test_what_only_code_can_say_has_to_be_said_again(tmp_path: Path) -> None:
         session.append({"role": "user", "content": "hello"})
     with pytest.raises(ConfigError, match=r"'waterfall', made with profiles, which no store can keep"):
         Session.open(tmp_path, "chat", context_window=64_000)
+    with Session.open(tmp_path, "chat", model=lambda _: "Dawn.", context_window=64_000) as session:
+        session.append(*({"role": "user", "content": f"Note {at}"} for at in range(150)))
+        assert isinstance(outcome := session.compact_memories(), Compacted)
+        assert "Dawn." in outcome.summary
+    runner, place = CliRunner(), str(tmp_path)
+    assert "# Memory Status" in runner.invoke(app, ["memory-status", place]).stdout
+    assert "--model" in runner.invoke(app, ["compact-memories", place]).output
     with Session.open(tmp_path, "chat", preset=made, context_window=64_000) as session:
-        assert session.log() == [{"role": "user", "content": "hello"}]
+        assert session.log(0, 1) == [{"role": "user", "content": "hello"}]
 
 
 def test_meerkat_over_a_store_of_another_form_says_that_it_needs_its_own(tmp_path: Path) -> None:
@@ -130,3 +137,25 @@ def test_commands_that_change_a_store_keep_the_files_of_its_preset_in_step(tmp_p
     assert ran.exit_code == 0, ran.output
     with Session.open(place, "told", context_window=16_000) as session:
         assert session.log() == [{"role": "user", "content": "token=[REDACTED]"}]
+
+
+@pytest.mark.parametrize("name", ["rustant", "meerkat", "waterfall", "spacebot"])
+def test_a_host_that_sends_its_requests_back_logs_each_message_once(tmp_path: Path, name: str) -> None:
+    """Without a system prompt and without the marks of summaries; the model always writes the same."""
+    small = {"immediate_window": 4, "recent_window": 4}
+    settings = {"waterfall": small, "spacebot": {"summary_role": "assistant"}}.get(name, {})
+    made, host, session = getattr(presets, name)(**settings), list[dict[str, Any]](), None
+    for turn in range(30):
+        if session is None or (turn % 10 == 0 and name != "spacebot"):  # the process begins anew
+            opened = {"context_window": 8_000, "model": lambda _: "The river rose."}
+            session = Session.open(tmp_path, "chat", preset=made, **opened)
+        if name == "rustant" and turn in (0, 15):
+            for number in range(turn, turn + 3):
+                session.record_denial("shell", f"rm -rf {number}", f"use make {number}", "tidy up")
+        session.observe([*host, {"role": "user", "content": f"Question {turn}: " + f"word{turn} " * 200}])
+        request = json.loads(json.dumps(session.prepare().messages))
+        host = [{**raw, "content": unmarked(raw["content"])} for raw in request]
+        host.append({"role": "assistant", "content": f"Answer {turn}: " + f"told{turn} " * 200})
+    assert len(session.compactions()) > 2
+    assert len(session.log()) == 59
+    session.close()

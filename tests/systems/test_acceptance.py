@@ -21,7 +21,6 @@ from siltstone.messages import RecalledMessage, indexable_texts, read_history
 from siltstone.presets import preset
 from siltstone.systems.openclaw import smart_trim
 from siltstone.systems.rustant import tiers
-from siltstone.systems.waterfall.config import LONGTERM_PREFIX, RECENT_PREFIX
 from siltstone.systems.waterfall.vault import Vault
 
 Messages = list[dict[str, Any]]
@@ -495,15 +494,3 @@ def test_facts_of_a_documented_file_are_known_and_a_trim_asks_no_model_for_more(
         assert [fact.session_id for fact in session.facts()] == [session.session_id]
     assert trimmed
     assert asked.requests == [], "only a compaction, an opening, or a call of learn asks"
-
-
-def test_no_system_shows_what_it_recalled_as_said(tmp_path: Path) -> None:
-    """Frames of ours are never taken for messages of the session."""
-    for name in presets.preset_names():
-        with session_of(tmp_path / name, name, 16_000, Scripted()) as session:
-            session.append({"role": "user", "content": "hello"})
-            session.prepare()
-            assert not any(isinstance(raw, RecalledMessage) for raw in session.log())
-            assert not any(
-                str(raw["content"]).startswith((LONGTERM_PREFIX, RECENT_PREFIX)) for raw in session.log()
-            )

@@ -782,7 +782,7 @@ def memory_status(store: StorePath, session: SessionId = None, as_json: stores.A
 
     Exit code 1: a message is missing.
     """
-    with stores.refusals(), _session(store, session) as held:
+    with stores.refusals(), _session(store, session, EXTRACTIVE) as held:  # a report asks no model
         session, report = held.session_id, held.memory_status()
     if as_json:
         told = {name: getattr(report, name) for name in ("line", "warnings", "errors", "markdown")}

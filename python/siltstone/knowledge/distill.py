@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Final, Literal
@@ -11,10 +12,21 @@ from siltstone.errors import ConfigError
 from siltstone.knowledge.base import Correction, Fact, new_fact, now_ms
 from siltstone.messages.text import without_control
 
+HEAD: Final = "## Learned from earlier sessions\nFollow these unless the user says otherwise:"
 DENIED: Final = "denied by the user"
 _PREVIEW: Final = 200  #: characters of an output or of arguments that are kept
 _CONTEXT: Final = 50  #: characters of a context that corrections are grouped by
 _BEGINNINGS: Final = ("prefer", "always", "never", "don't", "use ")
+#: The beginning of a result that says that its tool failed: most forms of results have no field for it.
+_FAILURE: Final = re.compile(
+    r"""\W*(?:(?:\w*error|\w*exception|failure|failed|fatal)
+    (?:\s(?:while|executing|calling|running|invoking|in|from|code)\b[^:\n]*|\s\d+|\s*[\[(][^\])\n]*[\])])?\s*:
+    |an?\s(?:\w+\s)?error\soccurred|traceback\s\(most|failed\sto\s
+    |(?:the\s)?(?:tool|command|call|execution|process)\s(?:\S+\s)?(?:failed|exited\swith\s\D*[1-9])
+    |exit(?:ed)?(?:\s(?:code|status|with))+\W+[1-9]
+    |"(?:error|is_?error)"\s*:(?!\s*(?:null|false|""|\[\]|\{\}|0))|"(?:ok|success)"\s*:\s*false)""",
+    re.IGNORECASE | re.VERBOSE,
+)
 _TIMES: Final = 3  #: results of one tool that make a pattern
 
 
@@ -39,13 +51,13 @@ def tool_fact(
     session_id: str = "",
     source_ranges: tuple[tuple[int, int], ...] = (),
 ) -> Fact | None:
-    """The fact that a tool succeeded with *output*; None if *output* is too short or too long.
+    """The fact that a tool succeeded with *output*; None if it is too short, too long or a failure.
 
     Its content is the tool's name and the first 200 characters of *output*, with ``...`` if there were more.
     The caller removes secrets before. The documented form is ``unit="chars", inclusive=True``.
     """
     size = len(output.encode("utf-8", "replace")) if unit == "bytes" else len(output)
-    if not (least <= size <= most if inclusive else least < size < most):
+    if not (least <= size <= most if inclusive else least < size < most) or _FAILURE.match(output):
         return None
     preview = output[:_PREVIEW] + ("..." if len(output) > _PREVIEW else "")
     return new_fact(
@@ -150,9 +162,7 @@ class KnowledgeDistiller:
         # Each rule is one line, so that it cannot look like two rules, or like a heading.
         texts = (without_control(" ".join(rule.text.split())) for rule in self._ordered())
         lines = [f"{place}. {text}" for place, text in enumerate(texts, 1)]
-        return "\n".join(
-            ["## Learned from earlier sessions", "Follow these unless the user says otherwise:", *lines]
-        )
+        return "\n".join([HEAD, *lines])
 
     def _take(self, rule: Rule) -> None:
         old = self._rules.get(rule.key)

@@ -196,8 +196,6 @@ def instructed(core: SessionCore, text: str, prepared: Prepared) -> Prepared:
         return prepared
     if is_text:
         note = InjectedMessage({**heads[-1], "content": f"{prompt}\n\n{text}"})
-    else:
-        core.notes.add(text)
     messages[len(heads) - is_text : len(heads)] = [note]
     return replace(prepared, messages=messages, tokens=tokens)
 

@@ -83,6 +83,11 @@ class SessionCalls:
         self._is_plain, self._instructs = (
             (False, "") if preset is None else (preset.is_plain, preset.instructs)
         )
+        if self._instructs:
+            from siltstone.knowledge.distill import HEAD
+            from siltstone.tools.base import texts
+
+            self.core.notes = HEAD, "{heading}\n{before}".format_map(texts()["skill"])
         self._time_zone = opened.time_zone
         if opened.policy is not None and opened.policy.shapes_request:
             opened.core.requests.last = Request()

@@ -149,7 +149,7 @@ class SessionCore:
         self.is_asked = False  # a request was prepared, and has no answer yet
         self.recall: RecallConfig | None = None
         self.recalled_tokens = 0  # of the block in the last request, by our count
-        self.notes: set[Any] = set()  # texts of a preset that were sent as messages of their own
+        self.notes: tuple[str, ...] = ()  # the beginnings of a preset's texts, which may be sent as messages
         self.recalls: dict[int, UnwrittenRecall] = {}  # by the end of the log at the time
         stored = self.rows.open(namespace)
         if stored.deleted:

@@ -194,7 +194,8 @@ class HostList:
         A message of the log is looked up only if it begins like a summary, since a user may quote one.
         """
         self._texts.clear()
-        texts = dict.fromkeys(self._derived_text(raw) for raw in raws if id(raw) not in self._seen)
+        new = (raw for raw in raws if id(raw) not in self._seen)
+        texts = dict.fromkeys(text for raw in new for text in self._derived_texts(raw))
         return [text for text in texts if text and digest(text) not in self._asked]
 
     def looked_up(self, texts: Sequence[str], found: Sequence[Sequence[Derived]]) -> HostList:
@@ -203,8 +204,9 @@ class HostList:
         Of several rows with equal text, the row that the text's mark names counts, else the newest.
         """
         for text, rows in zip(texts, found, strict=True):
-            self._asked.add(digest(text))
             mark = chat.read_mark(text)
+            if mark is not None or not rows or rows[0].kind != "summary":
+                self._asked.add(digest(text))  # without a mark the next summary may have the same text
             wanted = None if mark is None else union(mark.covers)
             same = [row for row in rows if wanted is None or union(row.covers) == wanted]
             if not same:
@@ -558,14 +560,14 @@ class HostList:
         is_request = _kind(_role(raw), text) == "request"
         return Seen(place, raw, own, stands_for, is_request, was, is_tied)
 
-    def _derived_text(self, raw: RawMessage) -> str:
-        """The text by which to look for *raw* among the derived texts of the log; empty if it can be none."""
+    def _derived_texts(self, raw: RawMessage) -> Sequence[str]:
+        """The texts by which to look for *raw* among the derived texts of the log; none if it can be none."""
         logged = raw if self.clean is None else self.clean(raw)
         text = self._texts[id(raw)] = chat.encode(logged)
         summary, text = _summary_text(raw), unmarked_text(text)
         if summary.startswith(_SUMMARY_MARK):
-            return summary
-        return "" if message_digest(text) in self._known else summary or text
+            return (summary,)
+        return () if message_digest(text) in self._known else (summary, text)
 
 
 def _index(said: Sequence[int], seq: int, start: int) -> int | None:
@@ -607,9 +609,7 @@ def _summary_text(raw: RawMessage) -> str:
     if type(raw) is not dict and not isinstance(raw, Mapping):  # a dict is told at once
         return ""
     content, role = raw.get("content"), raw.get("role")
-    if not isinstance(content, str) or role not in chat.SUMMARY_ROLES:
-        return ""
-    return content if role == "user" or chat.read_mark(content) is not None else ""
+    return content if isinstance(content, str) and role in chat.SUMMARY_ROLES else ""
 
 
 def is_rule(raw: RawMessage) -> bool:

@@ -254,8 +254,13 @@ def _recalled(core: SessionCore, raws: Sequence[RawMessage]) -> list[int]:
         place
         for place, raw in enumerate(raws)
         if (may_be_recalled(raw) and is_recalled(chat.read_message(raw, place)))
-        or (core.notes and isinstance(raw, Mapping) and raw.get("content") in list(core.notes))
+        or (core.notes and _is_note(raw, core.notes))
     ]
+
+
+def _is_note(raw: RawMessage, beginnings: tuple[str, ...]) -> bool:
+    said = isinstance(raw, Mapping) and raw.get("role") == "user" and raw.get("content")
+    return isinstance(said, str) and said.startswith(beginnings)
 
 
 def _new(
@@ -414,7 +419,7 @@ def _derived_like(core: SessionCore, texts: Sequence[str]) -> list[list[Derived]
     known = dict(zip(asked, core.rows.derived_like([bare[text] for text in asked]), strict=True))
     shown = [item.derived_id for item in core.view if item.message.provenance == "compaction_summary"]
     own = {chat.unmarked(row.raw): [row] for row in core.rows.derived([each for each in shown if each])}
-    return [rows or known.get(text) or own.get(text, []) for text, rows in zip(texts, found, strict=True)]
+    return [own.get(text) or rows or known.get(text, []) for text, rows in zip(texts, found, strict=True)]
 
 
 def _check_branch(

@@ -118,8 +118,10 @@ def check_without_directory(chosen: Preset) -> None:
         )
 
 
-def kept_preset(store: Store, session_id: str) -> Preset | None:
+def kept_preset(store: Store, session_id: str, writer: Any = None) -> Preset | None:
     """The preset that the store keeps for the session, with its settings; None if it has none.
+
+    *writer* is the caller's model: it stands for the one of ``profiles``, which only the host's code has.
 
     Raises:
         ConfigError: the preset was made with settings that JSON cannot hold; or the session is new, and other
@@ -132,16 +134,20 @@ def kept_preset(store: Store, session_id: str) -> Preset | None:
         if not state.next_seq and not said:
             _check_plain(store, session_id)
         return None
-    if said.get(IN_CODE):
+    settings, in_code = dict(said.get(SETTINGS, {})), said.get(IN_CODE)
+    if in_code == ["profiles"] and writer is not None:
+        settings["profiles"] = {settings.get("profile", "summarizer"): writer}
+    elif in_code:
+        model = ", or name its model: model=, or --model" if in_code == ["profiles"] else ""
         raise ConfigError(
-            f"session {session_id!r} is of the preset {name!r}, made with {', '.join(said[IN_CODE])}, "
-            f"which no store can keep: {_how(name)}",
+            f"session {session_id!r} is of the preset {name!r}, made with {', '.join(in_code)}, "
+            f"which no store can keep: {_how(name)}{model}",
             KEY,
             None,
         )
     from siltstone.presets import preset
 
-    return preset(name, documented=said.get(DOCUMENTED, True) is True, **said.get(SETTINGS, {}))
+    return preset(name, documented=said.get(DOCUMENTED, True) is True, **settings)
 
 
 def preset_of_store(store: Store) -> Preset | None:
@@ -446,10 +452,13 @@ def open_session(
             cast(LanguageSettler, store).settle_language(language)
         if preset is not None:
             check_free(store, session_id, preset)
-        elif "preset" not in given and (kept := kept_preset(store, session_id)) is not None:
+        elif "preset" not in given and (kept := kept_preset(store, session_id, given.get("model"))):
             if owned:
                 store.close()  # the preset may need another form of store
-            return open_session(path, session_id, {**given, "preset": kept}, is_async=is_async)
+            beside = given.copy()
+            if "model" in kept.options:
+                beside.pop("model", None)
+            return open_session(path, session_id, {**beside, "preset": kept}, is_async=is_async)
         core = SessionCore(
             store,
             session_id,
