@@ -33,7 +33,7 @@ def test_ru_32_the_bounds_of_automatic_facts_and_their_preview() -> None:
     fact = tool_fact("ls", "y" * 300)
     assert fact.content == "ls: " + "y" * 200 + "..."
     assert (fact.source, fact.tags) == ("tool:ls", ("tool_result", "ls"))
-    assert tool_fact("ls", "a file of 200 " * 2).content.endswith("200 ")
+    assert tool_fact("ls", "a file of 200 " * 2).content.endswith("of 200")
     ends = """Error: none here|ValueError: not a number|Error executing tool ls: no|Error [ENOENT]: no file
 An error occurred while running|Traceback (most recent call|Failed to open it|Command failed: no
 fatal: no repository|exit code: 1 of ls|{"error": "no file"}|{"success": false, "x": 1}"""

@@ -156,6 +156,5 @@ def test_a_host_that_sends_its_requests_back_logs_each_message_once(tmp_path: Pa
         request = json.loads(json.dumps(session.prepare().messages))
         host = [{**raw, "content": unmarked(raw["content"])} for raw in request]
         host.append({"role": "assistant", "content": f"Answer {turn}: " + f"told{turn} " * 200})
-    assert len(session.compactions()) > 2
-    assert len(session.log()) == 59
-    session.close()
+    with session:
+        assert (len(session.compactions()) > 2, len(session.log())) == (True, 59)
