@@ -13,7 +13,7 @@ from siltstone import llm
 from siltstone.compaction import Compaction, CompactionError, Compactor, Skip, Trigger
 from siltstone.compaction.emergency import Emergency
 from siltstone.compaction.prompts import SUMMARY_PREFIX, framed
-from siltstone.compaction.rewrite import Selection, covered, rewrite, summary_message
+from siltstone.compaction.rewrite import covered, parted, rewrite, summary_message
 from siltstone.compaction.validate import validate
 from siltstone.engine import Failed, attempt
 from siltstone.errors import ContextOverflowError
@@ -211,7 +211,7 @@ class Careless(Compactor):
 
     def flow(self, history: Sequence[Message], trigger: Trigger) -> Flow[Compaction | Skip]:
         yield from ()
-        return rewrite(history, Selection((), tuple(history)), SHORT, "[Context compacted]")
+        return rewrite(parted(history, set()), SHORT, "[Context compacted]")
 
 
 def test_a_policy_that_discards_a_pin_is_refused_by_the_engine():

@@ -148,7 +148,7 @@ class Careless(Compactor):
     def flow(self, history: Sequence[Message], trigger: Trigger) -> Flow[Compaction | Skip]:
         yield from ()
         kept = {len(history) - 2, len(history) - 1}
-        return rewrite(history, parted(history, kept), "All of it.", "Summary:")
+        return rewrite(parted(history, kept), "All of it.", "Summary:")
 
 
 def test_a_policy_that_discards_the_newest_request_is_refused() -> None:

@@ -163,7 +163,7 @@ class _Fit:
         selection = rewrites.parted(self.history, kept)
         summary = self._summary(selection, kept)
         return rewrites.rewrite(
-            self.history, selection, summary, self._prefix, degraded=True, substitutes=self._substitutes
+            selection, summary, self._prefix, degraded=True, substitutes=self._substitutes
         )
 
     def make_room(self, reserved_tokens: int, context_window: int) -> None:

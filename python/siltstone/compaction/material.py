@@ -36,18 +36,21 @@ _ROLES: Final[dict[str, Role]] = {
 }
 
 
+def excerpt_of(messages: Sequence[Message]) -> chat.Excerpt:
+    """All of *messages*, in outline."""
+    if isinstance(messages, chat.Excerpt):
+        return messages
+    return chat.Excerpt(chat.as_history(messages), [(0, len(messages))])
+
+
 def render(messages: Sequence[Message], summary_prefix: str) -> str:
     """All of *messages* as lines, earlier summaries first. A message with only reasoning gives no line."""
-    if isinstance(messages, chat.Excerpt):
-        return "\n".join(_excerpt_lines(messages, summary_prefix))
-    summaries = (_summary(each, summary_prefix).line for each in messages if each.provenance == _SUMMARY)
-    return "\n".join(chain(summaries, (line for each in messages for line in _lines_of(each))))
+    return "\n".join(_lines(excerpt_of(messages), summary_prefix))
 
 
 def items_of(messages: Sequence[Message], summary_prefix: str) -> list[chat.MaterialItem]:
     """The items of *messages* in the order of their lines."""
-    found = _in_excerpt if isinstance(messages, chat.Excerpt) else _listed
-    return list(found(messages, summary_prefix))  # type: ignore[arg-type]
+    return list(_items(excerpt_of(messages), summary_prefix))
 
 
 def lines(items: Iterable[chat.MaterialItem]) -> str:
@@ -60,15 +63,7 @@ def earlier_summary(covers: Sequence[tuple[int, int]], text: str) -> chat.Materi
     return chat.MaterialItem("summary", text, covers=tuple(covers))
 
 
-def _listed(messages: Sequence[Message], prefix: str) -> Iterator[chat.MaterialItem]:
-    for message in messages:
-        if message.provenance == _SUMMARY:
-            yield _summary(message, prefix)
-    for message in messages:
-        yield from _of_one(message)
-
-
-def _in_excerpt(messages: chat.Excerpt, prefix: str) -> Iterator[chat.MaterialItem]:
+def _items(messages: chat.Excerpt, prefix: str) -> Iterator[chat.MaterialItem]:
     """The items of messages that nobody has looked at yet: no :class:`Message` is made of most."""
     history = messages.history
     for message in messages.summaries:
@@ -92,7 +87,7 @@ def _in_excerpt(messages: chat.Excerpt, prefix: str) -> Iterator[chat.MaterialIt
                 at += 1
 
 
-def _excerpt_lines(messages: chat.Excerpt, prefix: str) -> Iterator[str]:
+def _lines(messages: chat.Excerpt, prefix: str) -> Iterator[str]:
     """The lines of the same items, which the core writes for the messages that it reads."""
     for message in messages.summaries:
         yield _summary(message, prefix).line
@@ -284,7 +279,7 @@ class Unread:
 
     Args:
         messages: The messages.
-        token_rule: The rule that counts lines; the core must know it.
+        token_rule: The rule that counts lines.
     """
 
     def __init__(self, messages: chat.Excerpt, token_rule: TokenRule) -> None:
@@ -323,11 +318,11 @@ def _tokens(messages: chat.Excerpt, token_rule: TokenRule) -> Iterator[Sequence[
     """The tokens of the lines of each message, each line with its line break; those of many at once."""
     for at, end in messages.spans:
         while at < end:
-            counts, at = chat.rendered_tokens(messages.history.shown, at, end, token_rule.measure or "")
-            yield counts
-            if at < end:  # a message that the core does not read
-                items = items_of([messages.history[at]], "")
-                yield [sum(token_rule.count_text(item.line) + 1 for item in items)]
+            if token_rule.measure is not None:
+                counts, at = chat.rendered_tokens(messages.history.shown, at, end, token_rule.measure)
+                yield counts
+            if at < end:  # a message that the core does not read, or a rule of the caller
+                yield [sum(token_rule.count_text(line) + 1 for line in _lines_of(messages.history[at]))]
                 at += 1
 
 
@@ -398,13 +393,11 @@ class Material:
 
     def __init__(self, discarded: Sequence[Message], summary_prefix: str, token_rule: TokenRule) -> None:
         self._rule = token_rule
-        self._unread: Unread | None = None
-        self._waiting: deque[Segment | Run]
-        if isinstance(discarded, chat.Excerpt) and token_rule.measure is not None:
-            self._waiting = deque(_segments(discarded.summaries, summary_prefix))
-            self._unread = Unread(discarded.without_summaries, token_rule)
-        else:
-            self._waiting = deque(_segments(discarded, summary_prefix))
+        messages = excerpt_of(discarded)
+        self._waiting: deque[Segment | Run] = deque(
+            Segment((_summary(each, summary_prefix),), (each,)) for each in messages.summaries
+        )
+        self._unread = Unread(messages.without_summaries, token_rule)
 
     def __bool__(self) -> bool:
         return bool(self._waiting) or bool(self._unread)
@@ -419,7 +412,7 @@ class Material:
             if used > tokens:
                 return Piece(tuple(taken))
             taken.append(self._waiting.popleft())
-        if self._unread and (run := self._unread.take(tokens - used)):
+        if run := self._unread.take(tokens - used):
             taken.append(run)
         return Piece(tuple(taken))
 
@@ -429,7 +422,7 @@ class Material:
 
     def _first(self, tokens: int) -> Segment | Run:
         """The next segment, or as much of it as fits."""
-        if not self._waiting and self._unread is not None:
+        if not self._waiting:
             self._waiting.append(self._unread.take(tokens) or self._unread.next())
         segment = self._waiting.popleft()
         while self._tokens(segment) > tokens:
@@ -441,8 +434,8 @@ class Material:
         """Splits a segment one step: into its stretches, else its messages, else its lines, else its line."""
         if isinstance(segment, Run) and segment.end - segment.first > 1:
             return segment.stretches()
-        if isinstance(segment, Run) or len(segment.messages) > 1:
-            shown = ((message, tuple(items_of([message], ""))) for message in segment.messages)
+        if isinstance(segment, Run):
+            shown = ((message, tuple(_of_one(message))) for message in segment.messages)
             return [Segment(items, (message,)) for message, items in shown if items]
         items = segment.items if len(segment.items) > 1 else self._cut(segment.items[0], tokens)
         return [Segment((item,), segment.messages) for item in items]
@@ -473,29 +466,4 @@ def at_most(discarded: Sequence[Message], token_rule: TokenRule) -> int:
 
     So a plan costs no rendering.
     """
-    if isinstance(discarded, chat.Excerpt):
-        parts = discarded.parts
-    else:
-        parts = sum(1 if message.said is not None else len(message.parts) for message in discarded)
-    return GROWTH * token_rule.count(discarded) + TOKENS_PER_PART * parts
-
-
-def _segments(discarded: Sequence[Message], prefix: str) -> Iterator[Segment]:
-    summaries = [message for message in discarded if message.provenance == "compaction_summary"]
-    others = [message for message in discarded if message.provenance != "compaction_summary"]
-    stretches = [*((summary,) for summary in summaries), *_stretches(others)]
-    for messages in stretches:
-        items = tuple(item for message in messages for item in items_of([message], prefix))
-        if items:
-            yield Segment(items, messages)
-
-
-def _stretches(messages: Sequence[Message]) -> Iterator[tuple[Message, ...]]:
-    """*messages* in the smallest stretches that split no group."""
-    last = {group.positions[0]: group.positions[-1] for group in chat.groups(messages)}
-    start = end = 0
-    for at in range(len(messages)):
-        end = max(end, last.get(at, at))
-        if at == end:
-            yield tuple(messages[start : at + 1])
-            start = end = at + 1
+    return GROWTH * token_rule.count(discarded) + TOKENS_PER_PART * excerpt_of(discarded).parts

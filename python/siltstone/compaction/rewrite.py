@@ -12,7 +12,7 @@ from siltstone.compaction import base
 from siltstone.compaction.prompts import framed, near_end
 from siltstone.llm import Flow, UsageRecord
 from siltstone.messages import History, Message
-from siltstone.messages.message import RULE_ROLES, SAID
+from siltstone.messages.message import SAID
 from siltstone.messages.outline import Span
 from siltstone.messages.text import without_control
 from siltstone.tokens import TokenRule
@@ -28,23 +28,18 @@ from siltstone.tokens import TokenRule
 class Selection:
     """A history separated in two parts. Both are in order and have the same message objects."""
 
-    retained: Sequence[Message]
-    discarded: Sequence[Message]
+    retained: chat.Excerpt
+    discarded: chat.Excerpt
 
     @property
     def is_worthwhile(self) -> bool:
         """Something that was said is discarded, whole or cut: a summary written again would gain nothing."""
-        told = self.told
-        if isinstance(told, chat.Excerpt):
-            return told.has_original
-        return any(message.provenance in SAID for message in told)
+        return self.told.has_original
 
     @property
-    def told(self) -> Sequence[Message]:
+    def told(self) -> chat.Excerpt:
         """The messages for the summariser: all discarded messages except superseded rules."""
-        if isinstance(self.discarded, chat.Excerpt):
-            return self.discarded.without(self.discarded.history.rules)
-        return tuple(message for message in self.discarded if message.role not in RULE_ROLES)
+        return self.discarded.without(self.discarded.history.rules)
 
 
 def must_stay(read: History, pins: Iterable[int] = (), *, task: bool = False) -> set[int]:
@@ -156,7 +151,7 @@ def select(
         choice.retain_newest(complete)
     elif whole and turn_budget:
         choice.retain_turns(complete[1:][-turn_budget:])
-    return kept_apart(history, read, choice.kept)
+    return kept_apart(read, choice.kept)
 
 
 class _Choice:
@@ -220,7 +215,7 @@ class _Choice:
 
 def parted(history: Sequence[Message], kept: set[int]) -> Selection:
     """A selection that retains exactly the positions *kept*."""
-    return _divided(history, joined((at, at + 1) for at in kept))
+    return _divided(chat.as_history(history), joined((at, at + 1) for at in kept))
 
 
 # Cuts tool results that are too large.
@@ -297,7 +292,7 @@ def tokens_cut(text: str) -> int:
 
 def clamped_alone(history: Sequence[Message], substitutes: Mapping[int, base.Substitute]) -> base.Compaction:
     """A rewrite that discards nothing: the *substitutes* replace their originals, by position."""
-    retained = _whole(history)
+    retained = chat.Excerpt(chat.as_history(history), [(0, len(history))])
     return base.Compaction(
         messages=with_substitutes(retained, substitutes.values()),
         retained=retained,
@@ -309,15 +304,11 @@ def clamped_alone(history: Sequence[Message], substitutes: Mapping[int, base.Sub
     )
 
 
-def with_substitutes(
-    messages: Sequence[Message], substitutes: Iterable[base.Substitute]
-) -> Sequence[Message]:
+def with_substitutes(messages: chat.Excerpt, substitutes: Iterable[base.Substitute]) -> chat.Excerpt:
     """*messages* with each original replaced by its substitute."""
     by_original = {id(each.original): each.message for each in substitutes}
     if not by_original:
         return messages
-    if not isinstance(messages, chat.Excerpt):
-        return tuple(by_original.get(id(message), message) for message in messages)
     pieces: list[tuple[int, int] | Message] = []
     history = messages.history
     seqs = {message.seq for message in by_original.values()}
@@ -334,10 +325,6 @@ def with_substitutes(
                 start = at + 1
         pieces += [(start, end)] if start < end else []
     return chat.Excerpt(history, pieces)
-
-
-def _whole(history: Sequence[Message]) -> Sequence[Message]:
-    return chat.Excerpt(history, [(0, len(history))]) if isinstance(history, History) else tuple(history)
 
 
 def _cut_to(message: Message, length: int, token_rule: TokenRule, reader: str) -> Message | None:
@@ -410,7 +397,6 @@ class Offload(base.Compactor):
 
 
 def rewrite(
-    history: Sequence[Message],
     selection: Selection,
     summary: str,
     prefix: str,
@@ -437,7 +423,7 @@ def rewrite(
         stays = {id(message) for message in selection.retained}
         chosen = tuple(each for _, each in sorted(substitutes.items()) if id(each.original) in stays)
     return base.Compaction(
-        messages=with_substitutes(_view(history, selection, [message]), chosen),
+        messages=with_substitutes(_view(selection, [message]), chosen),
         retained=selection.retained,
         discarded=selection.discarded,
         summary=summary,
@@ -492,19 +478,14 @@ def joined(ranges: Iterable[base.Range]) -> tuple[base.Range, ...]:
 # Separates a history into kept and discarded messages, and puts summaries into the gaps.
 
 
-def kept_apart(history: Sequence[Message], read: History, kept: Iterable[int]) -> Selection:
-    """A selection that retains the whole groups of the positions *kept*. *read* is *history* in outline."""
-    return _divided(history, read.outline.closed(sorted(kept)))
+def kept_apart(read: History, kept: Iterable[int]) -> Selection:
+    """A selection of *read* that retains the whole groups of the positions *kept*."""
+    return _divided(read, read.outline.closed(sorted(kept)))
 
 
-def _divided(history: Sequence[Message], spans: Sequence[Span]) -> Selection:
+def _divided(read: History, spans: Sequence[Span]) -> Selection:
     """A selection that retains the positions of *spans*, which ascend and do not touch."""
-    gaps = left_out(spans, len(history))
-    if isinstance(history, History):
-        return Selection(chat.Excerpt(history, spans), chat.Excerpt(history, gaps))
-    return Selection(
-        *(tuple(each for span in both for each in history[slice(*span)]) for both in (spans, gaps))
-    )
+    return Selection(chat.Excerpt(read, spans), chat.Excerpt(read, left_out(spans, len(read))))
 
 
 def left_out(spans: Sequence[Span], count: int) -> list[Span]:
@@ -536,7 +517,6 @@ def end_of(read: History) -> int:
 
 
 def layered(
-    history: Sequence[Message],
     selection: Selection,
     made: Sequence[Message],
     summary: str,
@@ -548,7 +528,7 @@ def layered(
 ) -> base.Compaction:
     """A layered rewrite: each summary in *made* takes the place of the first message that it covers."""
     return base.Compaction(
-        messages=_view(history, selection, made),
+        messages=_view(selection, made),
         retained=selection.retained,
         discarded=selection.discarded,
         summary=without_control(summary),
@@ -597,19 +577,11 @@ def composed(
     )
 
 
-def _view(history: Sequence[Message], selection: Selection, made: Sequence[Message]) -> Sequence[Message]:
-    if not made:
-        return selection.retained
+def _view(selection: Selection, made: Sequence[Message]) -> chat.Excerpt:
     retained, discarded = selection.retained, selection.discarded
-    if isinstance(retained, chat.Excerpt) and isinstance(discarded, chat.Excerpt):
-        placed = dict(_placed(zip(discarded.positions, discarded, strict=True), made))
-        both: dict[int, Span | Message] = {span[0]: span for span in retained.spans}
-        both.update(placed)
-        return chat.Excerpt(retained.history, [both[at] for at in sorted(both)])
-    gone = {id(message) for message in discarded}
-    placed = dict(_placed(((at, each) for at, each in enumerate(history) if id(each) in gone), made))
-    view = ((placed.get(at) if id(each) in gone else each) for at, each in enumerate(history))
-    return tuple(each for each in view if each is not None)
+    placed = _placed(zip(discarded.positions, discarded, strict=True), made) if made else ()
+    both: dict[int, Span | Message] = {**{span[0]: span for span in retained.spans}, **dict(placed)}
+    return chat.Excerpt(retained.history, [both[at] for at in sorted(both)])
 
 
 def _placed(

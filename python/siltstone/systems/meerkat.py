@@ -291,7 +291,6 @@ class ThresholdCompactor(base.Configured[CompactionConfig]):
                     raise calls.too_large(error) from error.__cause__
                 summary, overflowed = self._mechanical(selection, brief), True
         compaction = rewrite(
-            history,
             selection,
             summary,
             brief.summary_prefix,

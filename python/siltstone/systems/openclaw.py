@@ -267,10 +267,11 @@ class SmartTrim(Configured[SmartTrimConfig]):
         if not reason:
             kept = run.kept_opened(share_of(limit, self.config.target_share)) - superseded(read, trigger)
             if len(kept) < len(read):
-                trimmed = rewrite.layered(history, rewrite.kept_apart(history, read, kept), (), "")
+                selection = rewrite.kept_apart(read, kept)
+                trimmed = rewrite.layered(selection, (), "")
                 stays = set(map(id, trimmed.retained)) if cut else ()
                 shown = tuple(cut[at] for at in sorted(cut) if id(cut[at].original) in stays)
-                view = rewrite.with_substitutes(tuple(trimmed.messages), shown)
+                view = rewrite.with_substitutes(selection.retained, shown)
                 return replace(trimmed, messages=view, substitutes=shown) if shown else trimmed
             reason = "all_protected"
         if cut:

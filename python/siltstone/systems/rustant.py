@@ -175,7 +175,7 @@ class WindowCompactor(base.Configured[WindowConfig]):
             return base.Skip(
                 "too_few", f"{len(loose)} messages are in view, more than {LEAST_LEFT} are needed"
             )
-        selection = self._select(history, read, loose, trigger)
+        selection = self._select(read, loose, trigger)
         if not selection.is_worthwhile:
             return base.Skip("nothing_to_discard", f"{len(loose)} messages are within the limits")
         config = self.config
@@ -185,15 +185,13 @@ class WindowCompactor(base.Configured[WindowConfig]):
         )
         summary, degraded = yield from self._summary(selection, earlier, calls, trigger)
         compaction = rewrites.rewrite(
-            history, selection, summary, WINDOW_PREFIX, usage=tuple(calls.usage), degraded=degraded
+            selection, summary, WINDOW_PREFIX, usage=tuple(calls.usage), degraded=degraded
         )
         if trigger.reason == "history_tokens":
             base.check_shrunk(self._token_rule, history, compaction)
         return compaction
 
-    def _select(
-        self, history: Sequence[Message], read: History, loose: list[int], trigger: base.Trigger
-    ) -> rewrites.Selection:
+    def _select(self, read: History, loose: list[int], trigger: base.Trigger) -> rewrites.Selection:
         """A selection that retains the newest messages: as many as the limit leaves, or fewer large ones."""
         fixed = rewrites.must_stay(read, trigger.pins)
         left = self.config.left if trigger.reason == "count" else self.config.working_limit
@@ -201,7 +199,7 @@ class WindowCompactor(base.Configured[WindowConfig]):
         if trigger.reason == "history_tokens" and trigger.context_window is not None:
             count = self._fitting(read, loose, count, fixed, trigger)
         newest = loose[len(loose) - count :]
-        return rewrites.kept_apart(history, read, {*fixed, *newest})
+        return rewrites.kept_apart(read, {*fixed, *newest})
 
     def _fitting(
         self, read: History, loose: list[int], count: int, fixed: set[int], trigger: base.Trigger

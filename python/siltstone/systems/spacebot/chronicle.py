@@ -494,7 +494,7 @@ class ChronicleRun(TieredRun):
         )
         level = 1 + max(each.level for each in self.state.open)
         made = self.message(framed(head, body), covered(selection.discarded), level)
-        compaction = layered(self.history, selection, [made], body, asides=tuple(self.new), degraded=degraded)
+        compaction = layered(selection, [made], body, asides=tuple(self.new), degraded=degraded)
         live = [message for message in compaction.messages if self._is_uncovered(message)]
         fixed = self.rule.count(compaction.messages) - self.rule.count(live)
         return replace(compaction, state=replace(self.state, fixed=max(0, fixed)).to_json())

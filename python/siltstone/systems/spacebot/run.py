@@ -534,7 +534,7 @@ class TieredRun(ABC):
         """
         gone = {*range(self.start, end), *self.folding(folded), *rewrites.superseded(self.read, self.trigger)}
         kept = self.held | (set(range(len(self.history))) - gone)
-        return rewrites.kept_apart(self.history, self.read, kept)
+        return rewrites.kept_apart(self.read, kept)
 
     def folding(self, summaries: Sequence[int]) -> list[int]:
         """*summaries*, and the messages before the last of them that may leave now, in whole groups."""

@@ -70,7 +70,6 @@ class RollingRun(runs.TieredRun):
         made = self.message(framed(self.heading(layer.numbers, layer.turns), text), covers)
         stack = replace(self.stack, layers=(*self.stack.layers, layer), number=number, turns=cut.turns_begun)
         compaction = layered(
-            self.history,
             selection,
             [made],
             text,
@@ -108,12 +107,7 @@ class RollingRun(runs.TieredRun):
             turns=cut.turns_begun,
         )
         return layered(
-            self.history,
-            selection,
-            [made],
-            text,
-            state=self._state(stack, self.first_live(cut.end)),
-            degraded=True,
+            selection, [made], text, state=self._state(stack, self.first_live(cut.end)), degraded=True
         )
 
     def folded_alone(self) -> Flow[base.Compaction | base.Skip]:
@@ -122,7 +116,7 @@ class RollingRun(runs.TieredRun):
             return base.Skip("nothing_to_discard", f"there is no summary among {len(self.history)} messages")
         calls = self.calls()
         selection = kept_apart(
-            self.history, self.read, set(range(len(self.history))) - set(self.folding(self.stack.positions))
+            self.read, set(range(len(self.history))) - set(self.folding(self.stack.positions))
         )
         text = yield from self.written(self._sources(selection.discarded), calls, configs.META_NOTE)
         covers = covered(selection.discarded)
@@ -131,7 +125,7 @@ class RollingRun(runs.TieredRun):
         stack = replace(self.stack, layers=(layer,))
         end = self.first_live(self.stack.start)
         usage = tuple(calls.usage)
-        return layered(self.history, selection, [made], text, state=self._state(stack, end), usage=usage)
+        return layered(selection, [made], text, state=self._state(stack, end), usage=usage)
 
     def _cut_at(self, end: int) -> _Cut:
         start = self.stack.start
@@ -175,7 +169,6 @@ class RollingRun(runs.TieredRun):
         above = self.message(framed(heading, meta), covers, level)
         stack = replace(stack, layers=(layer, *stack.layers[count:]))
         compaction = layered(
-            self.history,
             selection,
             [above, made],
             text,

@@ -80,7 +80,7 @@ class WorkerCompactor(Configured[TieredConfig]):
         overflowed = trigger.reason == "overflow"
         fraction = self.config.overflow_fraction if overflowed else self.config.worker_fraction
         left = history if first is None else tuple(first.messages)
-        result = self._shortened(left, as_history(left), trigger, fraction)
+        result = self._shortened(as_history(left), trigger, fraction)
         if first is None:
             return result
         if not isinstance(result, Skip):
@@ -89,10 +89,8 @@ class WorkerCompactor(Configured[TieredConfig]):
         # A line may be as long as the result that it replaces. Such a rewrite alone is useless.
         return first if count(first.messages) < count(history) else result
 
-    def _shortened(
-        self, history: Sequence[Message], read: History, trigger: Trigger, fraction: float
-    ) -> Compaction | Skip:
-        """*history* without its oldest messages, and with a recap of them."""
+    def _shortened(self, read: History, trigger: Trigger, fraction: float) -> Compaction | Skip:
+        """*read* without its oldest messages, and with a recap of them."""
         fixed = {*read.rules, *read.summaries, *read.outline.requests[:1]}
         start = next((at for at in range(len(read)) if at not in fixed), len(read))
         live = read[start:]
@@ -101,7 +99,7 @@ class WorkerCompactor(Configured[TieredConfig]):
         count = aligned_cut(live, fraction, FLOOR, or_earlier=True)
         kept = rewrites.must_stay(read, trigger.pins, task=True)
         gone = {*range(start, start + count), *read.summaries} - kept | rewrites.superseded(read, trigger)
-        selection = rewrites.kept_apart(history, read, set(range(len(read))) - gone)
+        selection = rewrites.kept_apart(read, set(range(len(read))) - gone)
         if count == 0 or not selection.is_worthwhile:
             return Skip("no_valid_cut", f"tool calls and pins hold all {len(live)} live messages")
         covers = rewrites.covered(selection.discarded)
@@ -110,7 +108,7 @@ class WorkerCompactor(Configured[TieredConfig]):
         made = rewrites.summary_message(text, covers, role=self.config.summary_role)
         if self._token_rule.count([made]) >= self._token_rule.count(selection.discarded):
             return Skip("nothing_to_discard", f"{number} messages are smaller than their recap")
-        return rewrites.layered(history, selection, [made], text, degraded=True)
+        return rewrites.layered(selection, [made], text, degraded=True)
 
     def _text(self, number: int, discarded: Sequence[Message], window: int) -> str:
         """The marker, and as many of the newest lines of the recap as fit."""

@@ -467,7 +467,6 @@ class _Run:
         )
         made, text = self._messages(covered(selection.discarded))
         return rewrites.layered(
-            self._history,
             selection,
             made,
             text,
@@ -485,7 +484,7 @@ class _Run:
             return None
         made, text = self._messages(covered(selection.discarded))
         state = memory.state.to_json()
-        return rewrites.layered(self._history, selection, made, text, state=state, asides=asides)
+        return rewrites.layered(selection, made, text, state=state, asides=asides)
 
     def _messages(self, discarded: Sequence[base.Range]) -> tuple[list[Message], str]:
         """The summaries of the view with the ranges that each covers, and the text of the last one."""
@@ -508,7 +507,7 @@ class _Run:
         """A selection that retains the messages from number *cut* on, and those that no policy discards."""
         kept = rewrites.must_stay(self._read, self._trigger.pins)
         kept.update(at for at in self._shown if self._read[at].seq >= cut)
-        return rewrites.kept_apart(self._history, self._read, kept)
+        return rewrites.kept_apart(self._read, kept)
 
 
 def _recent_message(piece: Piece, text: str) -> Message:
