@@ -123,7 +123,7 @@ class CompactionFailed(Event):
 class CacheBroken(Event):
     """A rewrite changed messages in the provider's cache, so later messages are not cached any more.
 
-    Told only if the last ``usage`` had the number of cached tokens, and ``cache_ttl`` has not passed.
+    Told only if the last ``usage`` had the number of cached tokens, and 300 seconds have not passed.
 
     Attributes:
         session_id: The session.

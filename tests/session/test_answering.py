@@ -66,12 +66,12 @@ def by_search(session: Session, store: MemoryStore, budget: int | None = None) -
     )
 
 
-@pytest.mark.parametrize("budget", [None, 100, 400])
+@pytest.mark.parametrize(("window", "budget"), [(None, None), (8_000, 600)])
 def test_an_answer_is_that_of_a_search(
-    store: MemoryStore, budget: int | None, monkeypatch: pytest.MonkeyPatch
+    store: MemoryStore, window: int | None, budget: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked = counted(store, monkeypatch)
-    session = Session.open(None, "s", memory=store, answer_budget=budget)
+    session = Session.open(None, "s", memory=store, context_window=window, policy=None)
     tool, twin = session.memory_search, by_search(session, store, budget)
     queries = [" ".join(text.split()[2:10]) for text in texts()[::20]]
     queries += ["fox", "fxo", "half a character", "Ada", "the", "nothingofthekind", "2026-03-04", "☕"]

@@ -136,8 +136,6 @@ def test_the_lists_of_an_answer_are_its_own_and_those_of_its_moment_whenever_the
         assert early.messages[2:] == ["a note of the host"]
         assert early.history == []
         assert session.prepare().messages == [*said, user("three")]
-        with pytest.raises(AttributeError, match="no 'message'"):
-            early.message  # type: ignore[attr-defined]  # noqa: B018
 
 
 # -- a session's plan -------------------------------------------------------------------------

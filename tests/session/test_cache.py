@@ -12,7 +12,6 @@ from compacting import assistant, user
 from siltstone import (
     ClearToolResults,
     CompactionConfig,
-    ConfigError,
     MemoryStore,
     Session,
     SimpleMemoryStore,
@@ -21,8 +20,7 @@ from siltstone import (
 from siltstone.compaction.results import ClearConfig
 from siltstone.engine import Compacted
 from siltstone.events import CacheBroken
-from siltstone.messages import InjectedMessage, read_history
-from siltstone.session.boundary import band_at
+from siltstone.messages import read_history
 from siltstone.session.counters import cached_tokens, input_tokens
 from siltstone.testing import ScriptedModel
 
@@ -131,10 +129,10 @@ def test_a_rewrite_tells_how_many_cached_tokens_it_cost_and_what_stays_is_cached
 
 def test_without_a_word_of_the_provider_or_after_its_time_nothing_is_told():
     now = [1_000.0]
-    for cached, ttl, expected in ((0, None, False), (4_000, 300.0, False), (4_000, None, True)):
+    for cached, seconds, expected in ((0, 1, False), (4_000, 301, False), (4_000, 1, True)):
         told: list[Any] = []
         policy = ClearToolResults(ClearConfig(wait_for_cache=False, keep_results=1, min_reclaim=0))
-        with opened(policy, SimpleMemoryStore(), hooks=[told.append], cache_ttl=ttl) as session:
+        with opened(policy, SimpleMemoryStore(), hooks=[told.append]) as session:
             session._core._now = lambda: now[0]
             session.append(user("Go."))
             for number in range(30):
@@ -142,7 +140,7 @@ def test_without_a_word_of_the_provider_or_after_its_time_nothing_is_told():
                 call, result = step(number)
                 session.append(call, usage=usage(prepared.tokens, min(cached, prepared.tokens)))
                 session.append(result)
-                now[0] += 301
+                now[0] += seconds
             assert any(isinstance(each, Compacted) for each in prepared.outcomes) or session.compactions()
         assert any(isinstance(each, CacheBroken) for each in told) is expected
 
@@ -151,7 +149,7 @@ def test_a_cheap_step_waits_while_the_cache_is_warm_and_no_longer_than_three_qua
     first: dict[bool, int] = {}
     for waits in (True, False):
         policy = ClearToolResults(ClearConfig(wait_for_cache=waits, keep_results=1, min_reclaim=0))
-        with opened(policy, SimpleMemoryStore(), cache_ttl=None) as session:
+        with opened(policy, SimpleMemoryStore()) as session:
             session.append(user("Go."))
             for number in range(60):
                 tokens = session._core.view.tokens
@@ -171,101 +169,7 @@ def test_what_is_cached_is_known_to_the_next_process(tmp_path: Path):
             session.append(user("Go."), assistant("Yes."), usage=usage(900, 600))
         with opened(None, store) as session:
             assert session._core.clock.cached_tokens == 600
-            assert session._core.clock.cached(session._core.milliseconds(), 300) == 600
-
-
-@pytest.mark.parametrize("policy", [None, ThresholdCompactor(CompactionConfig(auto_compact_threshold=9_500))])
-def test_a_note_says_once_a_band_how_full_the_window_is_behind_all_that_is_cached(policy: Any):
-    notes: list[tuple[int, str]] = []
-    with opened(policy, SimpleMemoryStore(), warn_at=(0.5, 0.8), reserved_tokens=200) as session:
-        session.append(user("Go."))
-        sent: list[Any] = []
-        for number in range(44):
-            prepared = session.prepare()
-            assert prepared.messages[: len(sent)] == sent, "the cached prefix stays"
-            sent = prepared.history
-            if prepared.messages != prepared.history:
-                (note,) = prepared.messages[len(prepared.history) :]
-                assert isinstance(note, InjectedMessage)
-                assert prepared.tokens > session._core.view.tokens
-                assert session.prepare().messages == prepared.messages, "the same boundary, the same request"
-                notes.append((number, note["content"]))
-            session.append(*step(number))
-        log = session.log()
-    assert len(notes) == 2
-    assert [content.partition(" full")[0] for _, content in notes] == [
-        f"[The context window is {percent} %" for percent in (50, 80)
-    ]
-    assert not any("context window is" in str(raw) for raw in log)
-
-
-def test_no_note_where_there_is_no_room_for_it():
-    with opened(None, SimpleMemoryStore(), warn_at=(0.5,), context_window=700, reserved_tokens=0) as session:
-        session.append(user("word " * 545))
-        prepared = session.prepare()
-    assert prepared.is_noted
-    assert prepared.messages == prepared.history
-
-
-def test_a_share_is_passed_at_the_very_token_that_it_names():
-    """As floats 0.55 * 100 is more than 55."""
-    bands = [band_at((0.29, 0.55, 0.57), tokens, 100) for tokens in (28, 29, 54, 55, 56, 57)]
-    assert bands == [0, 1, 1, 2, 2, 3]
-
-
-@pytest.mark.parametrize(
-    ("field", "value"),
-    [
-        *(("warn_at", each) for each in ((0.9, 0.7), (0.0,), (1.0,), (70,), 0.7, "0.7", (0.5, 0.5), ("a",))),
-        *(("cache_ttl", each) for each in (-1, "long", float("inf"))),
-    ],
-)
-def test_shares_and_times_that_are_none_are_refused(field: str, value: Any):
-    with pytest.raises(ConfigError) as refused:
-        opened(None, SimpleMemoryStore(), **{field: value})
-    assert refused.value.field == field  # type: ignore[attr-defined]
-
-
-def noted(prepared: Any) -> list[str]:
-    return [raw["content"][:30] for raw in prepared.messages[len(prepared.history) :]]
-
-
-def filled(session: Session, messages: int) -> list[str]:
-    found: list[str] = []
-    for _ in range(messages):
-        session.append(user("word " * 50))
-        found += noted(session.prepare())
-    return found
-
-
-def test_a_band_is_told_once_by_the_next_process_by_a_fork_and_after_an_undo(tmp_path: Path):
-    half, most = "[The context window is 52 % fu", "[The context window is 80 % fu"
-    options: dict[str, Any] = {"context_window": 2_000, "warn_at": (0.5, 0.8)}
-    with MemoryStore.open(tmp_path) as store:
-        with opened(None, store, **options) as session:
-            assert filled(session, 18) == [half]
-        with opened(None, store, **options) as session:
-            assert noted(session.prepare()) == []
-            assert filled(session, 1) == []
-            with session.fork("f", prompt="On.") as fork:
-                assert noted(fork.prepare()) == []
-            assert filled(session, 9) == [most]
-            assert not any("context window is" in str(raw) for raw in session.log())
-
-
-def test_after_an_undo_a_band_that_was_left_is_told_when_it_is_passed_again():
-    policy = ThresholdCompactor(CompactionConfig(auto_compact_threshold=9_500))
-    with opened(policy, SimpleMemoryStore(), warn_at=(0.5,)) as session:
-        for number in range(27):
-            session.append(user(f"Request {number}."), *step(number))
-            prepared = session.prepare()
-        assert prepared.tokens > WINDOW // 2
-        assert isinstance(session.compact(), Compacted)
-        assert noted(session.prepare()) == []
-        session.undo_compaction()
-        again = session.prepare()
-        assert len(noted(again)) == 1
-        assert noted(session.prepare()) == noted(again), "the same boundary, the same request"
+            assert session._core.clock.cached(session._core.milliseconds()) == 600
 
 
 def summarised(store: Any, told: list[Any]) -> Session:

@@ -36,7 +36,7 @@ POLICY = ThresholdCompactor(CompactionConfig(auto_compact_threshold=600, max_sum
 
 
 def test_mk_15_the_clock_survives_its_own_text() -> None:
-    clock = CompactionClock(7, 3, 5, 2, 900, 40, (1, 4))
+    clock = CompactionClock(7, None, 5, 2, 900, 40, (1, 4), usage=UsageRecord("m", 3))
     assert CompactionClock.from_json(clock.to_json(), "s") == clock
     assert CompactionClock.from_json(CompactionClock().to_json(), "s") == CompactionClock()
     assert CompactionClock.from_json("", "s") == CompactionClock()
@@ -48,12 +48,12 @@ def test_mk_15_the_clock_survives_its_own_text() -> None:
         "{",
         "7",
         "[]",
-        '{"session_boundary_index": -1}',
-        '{"session_boundary_index": true}',
-        '{"boundary": 1}',
-        '{"pinned": [-1]}',
-        '{"pinned": 3}',
-        '{"pinned": ["a"]}',
+        '{"boundary": -1}',
+        '{"boundary": true}',
+        '{"no_such_count": 1}',
+        '{"pins": [-1]}',
+        '{"pins": 3}',
+        '{"pins": ["a"]}',
     ],
 )
 def test_mk_15_a_corrupt_clock_is_an_error_and_never_inferred(text: str) -> None:

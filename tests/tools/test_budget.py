@@ -86,16 +86,13 @@ def test_a_budget_that_has_no_room_is_refused(budget: Any) -> None:
         memory_search(lambda *_: [], budget=budget)
 
 
-@pytest.mark.parametrize("given", [None, 100, 1_500])
-def test_a_session_is_told_what_its_tools_may_answer(given: int | None) -> None:
-    with Session.open(
-        None, "s", policy=None, context_window=8_000, memory=SimpleMemoryStore(), answer_budget=given
-    ) as session:
+@pytest.mark.parametrize(("window", "most"), [(8_000, 600), (30_000, 1_500)])
+def test_the_tools_of_a_session_answer_a_share_of_its_window(window: int, most: int) -> None:
+    with Session.open(None, "s", policy=None, context_window=window, memory=SimpleMemoryStore()) as session:
         session.store.index(
             "s", [Entry(f"silt {number} " + "mud " * 400, (number, number + 1)) for number in range(9)]
         )
         answer = session.memory_search.call({"query": "silt", "limit": 9})
-        most = given or 600
         assert most // 2 < estimate_tokens(answer) <= most
         session.append({"role": "user", "content": "line\n" * 20_000})
         assert estimate_tokens(session.memory_get.call({"handle": "m0"})) <= most

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from siltstone.compaction.base import Compaction, CompactionContext, Compactor, Trigger
 from siltstone.compaction.breakdown import alert_of, band_of
 from siltstone.compaction.material import Lazy
-from siltstone.errors import ContextOverflowError, IllegalHistoryError, StoreConflictError, refuse
+from siltstone.errors import ContextOverflowError, IllegalHistoryError, StoreConflictError
 from siltstone.hooks import NO_COMPACTION_HOOKS, notify
 from siltstone.llm import Steps
 from siltstone.messages import InjectedMessage, Message, opens_turn, read_message, validate_history
@@ -22,49 +22,18 @@ from siltstone.messages.results import GET_NAME
 from siltstone.session.background import Job
 from siltstone.session.core import SessionCore
 from siltstone.session.policy_history import written
-from siltstone.session.state import Lent, RangeSet, SessionState, View, covered
-from siltstone.tokens import TokenRule
+from siltstone.session.state import RangeSet, SessionState, View, covered
 
 if TYPE_CHECKING:
     from siltstone.engine import Outcome, Plan, Skipped
     from siltstone.events import Event, Hook
 
 
-# The shares of the window (``warn_at``) at which the model is told how full the window is.
-
-
-def check_warn_at(shares: Any) -> None:
-    """Checks ``warn_at``.
-
-    Raises:
-        ConfigError: *shares* is no sequence of ascending floats between 0 and 1, both excluded.
-    """
-    is_list = isinstance(shares, Sequence) and not isinstance(shares, str)
-    numbers = list(shares) if is_list else []
-    right = all(isinstance(share, float) and 0 < share < 1 for share in numbers)
-    if not is_list or not right or numbers != sorted(set(numbers)):
-        refuse("warn_at", "shares of the window between 0 and 1 that ascend", shares)
-
-
-def band_at(shares: Sequence[float], tokens: int, window: int) -> int:
-    """The number of *shares* of the window that *tokens* have reached."""
-    # Divided, since ``share * window`` may be a little more than the exact product: 0.07 * 100 is above 7.
-    return sum(tokens / window >= share for share in shares)
-
-
-# The answer of ``prepare``, whose lists are copied when they are first read.
-
-
-class _LentSlot:
-    """A slot beside the fields of a ``Prepared``."""
-
-    __slots__ = ("lent",)
-
-    lent: tuple[Lent, Lent]  #: the lists that its two lists are copies of, if it was made of a view
+# The answer of ``prepare``.
 
 
 @dataclass(frozen=True, slots=True)
-class Prepared(_LentSlot):
+class Prepared:
     """The answer of ``prepare``: the messages to send to the model, and how they came about.
 
     Attributes:
@@ -79,8 +48,6 @@ class Prepared(_LentSlot):
         recalled: The content of the recalled message; empty if there is none.
         standing: The content of the message with the user's standing wishes; empty if there is none.
         told: Events of this boundary that belong to no attempt: the results of recall.
-        is_noted: Whether the request passed one of the session's ``warn_at`` shares of the window. The
-            request then ends with a note that says how full it is, if there is room for the note.
         trimmed: Ranges of messages that are in the history and not in this request. Only policies that shape
             each request have some (``SmartTrimConfig.trim_scope``).
     """
@@ -91,20 +58,8 @@ class Prepared(_LentSlot):
     outcomes: tuple[Outcome, ...] = ()
     recalled: str = ""
     told: tuple[Event, ...] = ()
-    is_noted: bool = False
     trimmed: RangeSet = ()
     standing: str = ""
-
-    if not TYPE_CHECKING:
-
-        def __getattr__(self, name: str) -> Any:
-            """Copies a list when it is first read: for a long view that takes longer than all the rest."""
-            if name in _LISTS:
-                listed, length = self.lent[_LISTS.index(name)]
-                copied = listed[:length]
-                _SETTERS[name](self, copied)
-                return copied
-            raise AttributeError(f"a Prepared has no {name!r}", name=name, obj=self)
 
     def __repr__(self) -> str:
         done = f", {self.outcomes}" if self.outcomes else ""
@@ -119,66 +74,6 @@ class Prepared(_LentSlot):
     def events(self) -> tuple[Event, ...]:
         """The events of this boundary, in order."""
         return (*(event for outcome in self.outcomes for event in outcome.events), *self.told)
-
-
-def copied(answer: Prepared) -> Prepared:
-    """A copy of *answer*, which nobody else has, with lists of its own for the caller."""
-    try:
-        lent = answer.lent
-    except AttributeError:
-        lent = (answer.messages, len(answer.messages)), (answer.history, len(answer.history))
-    made = Prepared.__new__(Prepared)
-    _SET_LENT(made, lent)
-    for get, put in _COPIED:
-        put(made, get(answer))
-    return made
-
-
-def answer_of(
-    sent: Lent, history: Lent, tokens: int, outcomes: tuple[Outcome, ...], *, is_noted: bool
-) -> Prepared:
-    """The answer for a request whose messages are *sent*, and the view *history*. No list is copied."""
-    answer = Prepared.__new__(Prepared)
-    _SET_LENT(answer, (sent, history))
-    for put, default in _PUT_DEFAULTS:
-        put(answer, default)
-    _SETTERS["tokens"](answer, tokens)
-    _SETTERS["outcomes"](answer, outcomes)
-    _SETTERS["is_noted"](answer, is_noted)
-    return answer
-
-
-_LISTS = ("messages", "history")
-_SETTERS = {name: getattr(Prepared, name).__set__ for name in Prepared.__annotations__}
-_SET_LENT = getattr(_LentSlot, "lent").__set__  # noqa: B009 - type checkers take ``_LentSlot.lent`` for a value
-_COPIED = [(getattr(Prepared, name).__get__, put) for name, put in _SETTERS.items() if name not in _LISTS]
-_PUT_DEFAULTS = [
-    (_SETTERS[name], default)
-    for name, default in (("recalled", ""), ("told", ()), ("trimmed", ()), ("standing", ""))
-]
-
-
-# A note to the model: how full its window is.
-
-
-def noted(core: SessionCore, prepared: Prepared, rule: TokenRule) -> Prepared:
-    """*prepared* with a note after the last message, if a note is due and fits the window.
-
-    No message before the note changes, so the provider's cached prefix stays valid.
-    """
-    window = core.context_window
-    if not prepared.is_noted or window is None:
-        return prepared
-    tokens = core.reported(prepared.tokens)
-    note = InjectedMessage(
-        role="user",
-        content=f"[The context window is {tokens * 100 // window} % full: {tokens:,} of {window:,} tokens. "
-        "Earlier messages may soon be summarised; this note is not from the user.]",
-    )
-    size = rule.count([read_message(note, 0)])
-    if tokens + size > window:
-        return prepared
-    return replace(prepared, messages=[*prepared.messages, note], tokens=prepared.tokens + size)
 
 
 def instructed(core: SessionCore, text: str, prepared: Prepared) -> Prepared:
@@ -230,8 +125,8 @@ def boundary(
         core.check_open()
     if policy is None:
         core.follow()
-        state, is_noted = passed(core, None)
-        return state, prepared(core, state, [], is_noted=is_noted)
+        state = passed(core, None)
+        return state, prepared(core, state, [])
     outcomes = landed(core, policy) if core.background.job is not None else []
     state = core.follow()
     at, request = state.clock.boundary, _tokens(state, policy)
@@ -243,10 +138,10 @@ def boundary(
     if trigger is None and state.version.redactions:
         _rewrite_forgotten(core, state, policy)
     if trigger is None and fits and not outcomes and core.state is state:  # as at most boundaries
-        after, is_noted = passed(core, policy, request)
+        after = passed(core, policy, request)
         if after.view is state.view:
-            return after, prepared(core, after, outcomes, policy, is_noted=is_noted, tokens=request)
-        return (yield from _fitted(core, policy, at, after, outcomes, is_noted=is_noted))
+            return after, prepared(core, after, outcomes, policy, request)
+        return (yield from _fitted(core, policy, at, after, outcomes))
     if trigger is not None and _in_background(core, policy, trigger):
         outcomes += _begun(core, state, policy, trigger)
     elif trigger is not None:
@@ -255,25 +150,18 @@ def boundary(
         _tell_ended(core, policy, outcomes[-1])
     if outcomes or not fits or _fitting(core, core.state, policy) is None:
         outcomes += yield from within_window(core, policy, at)
-    state, is_noted = passed(core, policy)
-    return (yield from _fitted(core, policy, at, state, outcomes, is_noted=is_noted))
+    return (yield from _fitted(core, policy, at, passed(core, policy), outcomes))
 
 
 def _fitted(
-    core: SessionCore,
-    policy: Compactor,
-    at: int,
-    state: SessionState,
-    outcomes: list[Outcome],
-    *,
-    is_noted: bool,
+    core: SessionCore, policy: Compactor, at: int, state: SessionState, outcomes: list[Outcome]
 ) -> Steps[tuple[SessionState, Prepared]]:
     """The answer of the boundary *at*, after an emergency fit if another thread has appended too much."""
     answered = _fitting(core, state, policy)
     while answered is None:
         outcomes += yield from within_window(core, policy, at)
         answered = _fitting(core, core.state, policy)
-    return answered, prepared(core, answered, outcomes, policy, is_noted=is_noted)
+    return answered, prepared(core, answered, outcomes, policy)
 
 
 def landed(core: SessionCore, policy: Compactor) -> list[Outcome]:
@@ -386,28 +274,21 @@ def _tell_ended(core: SessionCore, policy: Compactor, outcome: Outcome) -> None:
         _log.error(text, core.session_id, reason, outcome.message, extra={**said, "error": reason})
 
 
-def passed(
-    core: SessionCore, policy: Compactor | None, tokens: int | None = None
-) -> tuple[SessionState, bool]:
+def passed(core: SessionCore, policy: Compactor | None, tokens: int | None = None) -> SessionState:
     """Counts the boundary, and alerts hooks when the request enters a higher band of the window.
 
     *tokens* is the size of the request's messages by our count, if the request is not the view.
-
-    Returns:
-        The new state, and whether to tell the model how full its window is.
     """
     window, state = core.context_window, core.state
     if window is None:
-        return core.pass_boundary(), False
+        return core.pass_boundary()
     tokens = core.reported(_tokens(state, policy) if tokens is None else tokens)
     band = band_of(tokens, window)
     alert = alert_of(tokens, window) if band > state.clock.band else None
-    noted = band_at(core.warn_at, tokens, window) if core.warn_at else 0
-    is_noted = noted > state.clock.noted
-    state = core.pass_boundary(band, noted)
+    state = core.pass_boundary(band)
     if alert is not None:
         notify(core.hooks, alert)
-    return state, is_noted
+    return state
 
 
 def forecast(core: SessionCore, policy: Compactor | None, asked: Trigger | None = None) -> Plan:
@@ -733,7 +614,7 @@ def _context(
         next_seq=end,
         fixed_count=state.view.fixed(clock.pins),
         failed_at=clock.failed_at,
-        cached_tokens=clock.cached(core.milliseconds(), core.cache_ttl) if clock.cached_tokens else 0,
+        cached_tokens=clock.cached(core.milliseconds()) if clock.cached_tokens else 0,
         failed_threshold=clock.failed_threshold,
         policy_state=None if state.head is None else core.policy_line.state(policy.name, state.head),
         turn_start=turn_start,
@@ -762,13 +643,11 @@ def prepared(
     state: SessionState,
     outcomes: list[Outcome],
     policy: Compactor | None = None,
-    *,
-    is_noted: bool = False,
     tokens: int | None = None,
 ) -> Prepared:
     """The view of *state* as its provider takes it: the answer of a boundary with *outcomes*.
 
-    No list is copied. *tokens* is the size of the request by the rule of *policy*, if the caller knows it.
+    *tokens* is the size of the request by the rule of *policy*, if the caller knows it.
     """
     sent = state.view.sendable()
     if sent is not state.view:
@@ -777,7 +656,8 @@ def prepared(
         tokens = (sent if policy is None else sent.recounted(policy.token_rule)).tokens
     if core.compaction_hooks.check:
         check_legal(sent.messages(), core.session_id)
-    return answer_of(sent.lent(), state.view.lent(), tokens, tuple(outcomes), is_noted=is_noted)
+    history = state.view.raws()
+    return Prepared(history if sent is state.view else sent.raws(), history, tokens, tuple(outcomes))
 
 
 def check_legal(history: Sequence[Message], session_id: str) -> None:

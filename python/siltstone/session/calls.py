@@ -20,16 +20,7 @@ from siltstone.memory.entry import ForgetCriteria, ForgetReport, SearchHit, Sear
 from siltstone.memory.limits import checked_limit
 from siltstone.messages import RawMessage, SummaryMessage, unmarked
 from siltstone.session.background import Job
-from siltstone.session.boundary import (
-    Prepared,
-    boundary,
-    compaction,
-    copied,
-    in_flight,
-    instructed,
-    landed,
-    noted,
-)
+from siltstone.session.boundary import Prepared, boundary, compaction, in_flight, instructed, landed
 from siltstone.session.concurrency import Call
 from siltstone.session.core import InContext
 from siltstone.session.counters import LearnedLimit
@@ -78,7 +69,7 @@ class SessionCalls:
     def __init__(self, opened: Opened) -> None:
         self.core = opened.core
         self.policy = opened.policy
-        self._answer_budget, preset = opened.answer_budget, opened.preset
+        preset = opened.preset
         self._most_hits = None if preset is None else preset.most_hits
         self._is_plain, self._instructs = (
             (False, "") if preset is None else (preset.is_plain, preset.instructs)
@@ -155,18 +146,14 @@ class SessionCalls:
         return self._answer(state, prepared, recall)
 
     def _answer(self, state: SessionState, prepared: Prepared, recall: bool) -> Prepared:
-        """A copy of *prepared* with its own lists, with recalled context and the model's note."""
+        """A copy of *prepared* with its own lists, with recalled context and the preset's instructions."""
         answer = self._sent(state, prepared)
         if self.recalling and recall:
             answer = self.recalling.placed(state, answer)
         if self._instructs:
             answer = instructed(self.core, self._instructions(), answer)
         self.core.recalled_tokens = answer.tokens - prepared.tokens
-        if not answer.is_noted:
-            return answer
-
-        rule = state.view.rule if self.policy is None else self.policy.token_rule
-        return noted(self.core, answer, rule)
+        return answer
 
     def recovery(self, error: Exception) -> Steps[Prepared]:
         """``recover``. The session learns the largest allowed request from *error*."""
@@ -191,10 +178,10 @@ class SessionCalls:
 
         In a host's list the mark stays, since it may be all that comes back; so it does in ``history``.
         """
-        answer = copied(prepared)
-        if not self._is_documented or state.host is not None or state.head is None:
-            return answer
-        return replace(answer, messages=[_without_mark(each) for each in answer.messages])
+        messages = list(prepared.messages)
+        if self._is_documented and state.host is None and state.head is not None:
+            messages = list(map(_without_mark, messages))
+        return replace(prepared, messages=messages, history=list(prepared.history))
 
     def forgetting(self, criteria: ForgetCriteria) -> Steps[ForgetReport]:
         """``forget``."""
@@ -308,7 +295,7 @@ class SessionCalls:
 
         self.check_memory()
         budget, window = self._budget(), self.core.context_window
-        if self._is_plain and self._answer_budget is None:
+        if self._is_plain:
             budget = _WHOLE if window is None else max(budget, window // 2)
         made_for = budget, self.core.view.rule
         if known is not None and known[0] == made_for:
@@ -544,8 +531,7 @@ class SessionCalls:
         """The largest answer of siltstone's tools, in tokens."""
         from siltstone.tools.base import answer_budget
 
-        given = self._answer_budget
-        return answer_budget(self.core.context_window) if given is None else given
+        return answer_budget(self.core.context_window)
 
     def _trigger(self, reason: Reason, focus: str | None) -> Trigger:
         window, beside = self.core.room

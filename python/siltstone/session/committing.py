@@ -41,7 +41,7 @@ def broken(core: SessionCore, clock: CompactionClock, by: str, whole: int, now: 
 
     *clock* is the clock before the rewrite. None if nothing beyond these tokens was in the cache.
     """
-    cached = clock.cached(now, core.cache_ttl)
+    cached = clock.cached(now)
     return CacheBroken(core.session_id, by, cached - whole, cached) if cached > whole else None
 
 

@@ -79,7 +79,6 @@ _log = logging.getLogger("siltstone")
 DEFAULT_RULE = "blocks"  #: the token rule of a session without a policy
 LAST_ID = 2**63 - 1  #: the largest id of a write
 SLACK = 1 / 32  #: the share of the window that stays free where its provider counts otherwise than we do
-CACHE_TTL = 300.0  #: seconds for which a provider's cache keeps a prefix, by default
 
 
 class SessionCore:
@@ -104,8 +103,6 @@ class SessionCore:
         context_window: int | None = None,
         reserved_tokens: int = 0,
         retention: Retention | None = None,
-        cache_ttl: float | None = CACHE_TTL,
-        warn_at: Sequence[float] = (),
         knowledge: KnowledgeConfig | None = None,
         archive: ContextArchive | None = None,
         background: bool = True,
@@ -129,7 +126,6 @@ class SessionCore:
         self._last_id = _new_id()  # of a write; the ids of the next ones follow
         self.rows: SessionLog = store.open_log(session_id)  # the log in the store, not the module ``rows``
         self.policy_line = PolicyLine(self.rows)
-        self.cache_ttl, self.warn_at = cache_ttl, tuple(warn_at)
         self._lock = RLock()
         self.is_closed = False
         self.unrelated = unrelated
@@ -389,13 +385,13 @@ class SessionCore:
 
         self.locked(step)
 
-    def pass_boundary(self, band: int = 0, noted: int = 0) -> SessionState:
+    def pass_boundary(self, band: int = 0) -> SessionState:
         """Counts one more boundary.
 
-        There the window had reached the band at *band* per cent, and *noted* of the shares of ``warn_at``.
+        There the window had reached the band at *band* per cent.
         The count is stored with the next write, so a turn costs one write.
         """
-        return self.locked(lambda: self._passed(band, noted))
+        return self.locked(lambda: self._passed(band))
 
     def failed(self, at: int, end: int, records: Sequence[UsageRecord], threshold: int | None = None) -> None:
         """Records a failed attempt that was due at *threshold*, with the *end* of the log at that time."""
@@ -531,9 +527,9 @@ class SessionCore:
 
     # Under the lock.
 
-    def _passed(self, band: int, noted: int) -> SessionState:
+    def _passed(self, band: int) -> SessionState:
         state, self.is_asked = self.state, True
-        self.state = passed = replace(state, clock=state.clock.passed(band, noted))
+        self.state = passed = replace(state, clock=state.clock.passed(band))
         return passed
 
     def followed(self) -> SessionState:

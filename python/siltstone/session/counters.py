@@ -26,27 +26,8 @@ GROWN = 16  #: tokens by which a request has to grow for its count to grow, too
 CUT = "a server that cuts requests without an error (in Ollama num_ctx or OLLAMA_CONTEXT_LENGTH is too small)"
 LEAST_FACTOR, MOST_FACTOR = 0.3, 4.0  #: tokens that a provider may count for one of ours
 
+CACHE_TTL = 300  #: seconds for which a provider keeps the beginning of a request
 LOW_YIELD = 0.05  #: an attempt that reclaims less than this share of the tokens counts as failed
-
-_KEYS = {
-    "session_boundary_index": "boundary",
-    "last_compaction_boundary_index": "last_compaction",
-    "last_compaction_attempt_boundary_index": "last_attempt",
-    "low_yield_attempts": "low_yield_attempts",
-    "last_input_tokens": "last_input_tokens",
-    "last_input_seq": "last_input_seq",
-    "accepted_tokens": "accepted",
-    "failed_at": "failed_at",
-    "failed_threshold": "failed_threshold",
-    "alert_band": "band",
-    "noted_band": "noted",
-    "cached_tokens": "cached_tokens",
-    "heard_at": "heard_at",
-    "fixed_told": "fixed_told",
-}
-_COUNTS = attrgetter(*_KEYS.values())
-_PINS, _RUNS = "pinned", "runs"
-_USAGE, _MODEL, _LIMITS = "usage", "agent_model", "learned_limits"
 
 
 def _stays(before: tuple[int, int], after: tuple[int, int]) -> bool:
@@ -149,7 +130,6 @@ class CompactionClock:
         failed_threshold: The threshold of that failed attempt in tokens; 0 if it had none, or if the last
             attempt did not fail.
         band: The band of the window, in per cent, at the last boundary; 0 below all bands.
-        noted: The number of shares of ``warn_at`` that the window had reached at the last boundary.
         cached_tokens: Tokens at the beginning of the request that are in the provider's cache, by its last
             usage, without the part rewritten since; 0 if unknown.
         heard_at: The time of that usage, in milliseconds since 1970; 0 if unknown.
@@ -172,7 +152,6 @@ class CompactionClock:
     failed_at: int | None = None
     failed_threshold: int = 0
     band: int = 0
-    noted: int = 0
     cached_tokens: int = 0
     heard_at: int = 0
     runs: tuple[int, ...] = ()
@@ -191,9 +170,9 @@ class CompactionClock:
             going_on = is_answer
         return cls(boundary=answers)
 
-    def passed(self, band: int = 0, noted: int = 0) -> CompactionClock:
+    def passed(self, band: int = 0) -> CompactionClock:
         """The clock after one more boundary, at which the window had reached *band* per cent."""
-        return replace(self, boundary=self.boundary + 1, band=band, noted=noted)
+        return replace(self, boundary=self.boundary + 1, band=band)
 
     def heard(
         self, input_tokens: int, seq: int, cached: int = 0, at: int = 0, known: LearnedLimit | None = None
@@ -226,10 +205,9 @@ class CompactionClock:
         """After the host was told of too many fixed tokens."""
         return replace(self, fixed_told=1)
 
-    def cached(self, now: int, ttl: float | None) -> int:
-        """The tokens in the provider's cache at *now* (milliseconds), if it keeps them for *ttl* seconds."""
-        lapsed = ttl is not None and now - self.heard_at >= ttl * 1000
-        return 0 if lapsed else self.cached_tokens
+    def cached(self, now: int) -> int:
+        """The tokens in the provider's cache at *now* (milliseconds)."""
+        return 0 if now - self.heard_at >= CACHE_TTL * 1000 else self.cached_tokens
 
     def cut(self, tokens: int) -> CompactionClock:
         """The clock after a rewrite that kept only the first *tokens* of the request unchanged."""
@@ -315,7 +293,7 @@ class CompactionClock:
         """This clock, as another worker stored it, with the boundaries that *other* has not stored yet."""
         ahead = other if other.boundary > self.boundary else self
         runs = max(self.runs, other.runs, key=lambda runs: runs[-1:])
-        return replace(self, boundary=ahead.boundary, band=ahead.band, noted=ahead.noted, runs=runs)
+        return replace(self, boundary=ahead.boundary, band=ahead.band, runs=runs)
 
     def run_of(self, end: int) -> int:
         """The first message of the run to which message *end* - 1 of the log belongs."""
@@ -326,20 +304,13 @@ class CompactionClock:
         return replace(self, runs=(*(run for run in self.runs if run < start), start)[-MOST_RUNS:])
 
     def to_json(self) -> str:
-        """The stored form. Values that are None are left out."""
-        counts = _COUNTS(self)
-        told = [f'"{key}": {count:d}' for key, count in zip(_KEYS, counts, strict=True) if count is not None]
-        if self.pins:
-            told.append(f'"{_PINS}": {json.dumps(list(self.pins))}')
-        if self.runs:
-            told.append(f'"{_RUNS}": {json.dumps(list(self.runs))}')
-        if self.agent_model:
-            told.append(f'"{_MODEL}": {json.dumps(self.agent_model)}')
-        if self.limits:
-            told.append(f'"{_LIMITS}": {json.dumps(self.limits)}')
+        """The stored form, without values that are as at the beginning of a session."""
+        told = {
+            name: value for name, value in zip(_FIELDS, _VALUES(self), strict=True) if value != _BEGUN[name]
+        }
         if self.usage is not None:
-            told.append(f'"{_USAGE}": {json.dumps(asdict(self.usage))}')
-        return f"{{{', '.join(told)}}}"
+            told["usage"] = asdict(self.usage)
+        return json.dumps(told)
 
     @classmethod
     def from_json(cls, text: str, session_id: str) -> CompactionClock:
@@ -352,31 +323,22 @@ class CompactionClock:
             return cls()
         try:
             values = json.loads(text)
-            pins = tuple(_count(seq) for seq in values.pop(_PINS, ()))
-            runs = tuple(_count(seq) for seq in values.pop(_RUNS, ()))
-            usage = _usage(values.pop(_USAGE, None))
-            model, limits = values.pop(_MODEL, ""), values.pop(_LIMITS, ())
-            counts = {_KEYS[key]: _count(value) for key, value in values.items()}
-            return cls(**counts, pins=pins, runs=runs, usage=usage, agent_model=model, limits=_limits(limits))
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            usage, model = values.pop("usage", None), values.pop("agent_model", "")
+            lists = {name: tuple(map(_count, values.pop(name, ()))) for name in ("pins", "runs")}
+            limits = tuple(_limit(*each) for each in values.pop("limits", ()))
+            counts = {name: _count(value) for name, value in values.items()}
+            usage = None if usage is None else UsageRecord(**usage)
+            return cls(**counts, **lists, limits=limits, agent_model=model, usage=usage)
+        except (ValueError, TypeError, AttributeError) as error:
             raise StoreCorruptError(
                 f"the stored clock of session {session_id!r} cannot be read: {text[:80]!r}",
                 session_id=session_id,
             ) from error
 
 
-def _usage(values: Any) -> UsageRecord | None:
-    if values is None:
-        return None
-    types = {field.name: str if field.type == "str" else int for field in fields(UsageRecord)}
-    for name, value in values.items():
-        if type(value) is not types[name]:
-            raise ValueError(f"not a sum of model calls: {values!r}")
-    return UsageRecord(**values)
-
-
-def _limits(values: Any) -> tuple[LearnedLimit, ...]:
-    return tuple(_limit(*each) for each in values)
+_BEGUN = {each.name: each.default for each in fields(CompactionClock)}
+_FIELDS = tuple(_BEGUN)
+_VALUES = attrgetter(*_FIELDS)
 
 
 def _limit(

@@ -30,8 +30,8 @@ from siltstone.hooks import HOOK_TIMEOUT, CompactionHooks, checked_hooks, gives_
 from siltstone.llm import Models, run
 from siltstone.memory.base import LanguageSettler, Store, sessions_of
 from siltstone.memory.opening import is_database, open_store
-from siltstone.session.boundary import check_warn_at, compaction
-from siltstone.session.core import CACHE_TTL, SessionCore
+from siltstone.session.boundary import compaction
+from siltstone.session.core import SessionCore
 from siltstone.session.fact_state import keeps_facts
 from siltstone.session.retention import Retention
 from siltstone.systems.base import Preset, System, default_model, default_policy
@@ -308,9 +308,6 @@ class SessionOptions(TypedDict, Generic[ModelT, BeforeT, AfterT], total=False):
     compaction_timeout: float | None
     check: bool
     retention: Retention | None
-    cache_ttl: float | None
-    warn_at: Sequence[float]
-    answer_budget: int | None
     time_zone: tzinfo | str | None
     language: str | Sequence[str] | None
     background: bool
@@ -336,8 +333,8 @@ COMPACTION_TIMEOUT = 600.0  #: seconds that a call waits for a compaction of ano
 DEFAULTS: Final = Options[Any, Any, Any](
     context_window=None, agent_model=None, reserved_tokens=0, memory=True, index_tools=True, recall=False,
     allow_forget=False, archive=None, hooks=(), on_before_compact=None, on_after_compact=None, check=False,
-    hook_timeout=HOOK_TIMEOUT, compaction_timeout=COMPACTION_TIMEOUT, cache_ttl=CACHE_TTL, warn_at=(),
-    answer_budget=None, time_zone=None, language=None, background=True, unrelated="first",
+    hook_timeout=HOOK_TIMEOUT, compaction_timeout=COMPACTION_TIMEOUT, time_zone=None,
+    language=None, background=True, unrelated="first",
 )  # fmt: skip
 """The defaults of options; an option that is not here means another thing if it is left out."""
 
@@ -367,7 +364,6 @@ class Opened(NamedTuple):
     model: Any
     owns_store: bool
     timeout: float | None
-    answer_budget: int | None
     recall: RecallConfig | None
     allow_forget: bool = False
     preset: Preset | None = None
@@ -413,18 +409,11 @@ def open_session(
         policy.check_overhead(reserved, window)
     model = options["model"] if "model" in options else _model(policy)
     check_model(model, is_async=is_async)
-    timeout, cache_ttl = options["compaction_timeout"], options["cache_ttl"]
-    for name, seconds in (("compaction_timeout", timeout), ("cache_ttl", cache_ttl)):
-        if seconds is not None:
-            checks.pause(name, seconds, "None or ")
-    check_warn_at(options["warn_at"])
+    timeout = options["compaction_timeout"]
+    if timeout is not None:
+        checks.pause("compaction_timeout", timeout, "None or ")
     archive = _archive(options["archive"])
     recall = _recall(options["recall"], options["memory"])
-    budget = options["answer_budget"]
-    if budget is not None:
-        from siltstone.tools.base import check_budget
-
-        check_budget(budget, "answer_budget")
     time_zone = _time_zone(options["time_zone"])
     redactor = _redactor(options, recall)
     compaction_hooks = CompactionHooks(
@@ -472,8 +461,6 @@ def open_session(
             context_window=window,
             reserved_tokens=reserved,
             retention=retention,
-            cache_ttl=cache_ttl,
-            warn_at=options["warn_at"],
             redactor=redactor,
             knowledge=knowledge,
             archive=archive,
@@ -486,9 +473,7 @@ def open_session(
         if core.clock.limits:
             core.tell_limits(window)
         _begin(core)
-    return Opened(
-        core, policy, model, owned, timeout, budget, recall, allow_forget, preset, time_zone, path, given
-    )
+    return Opened(core, policy, model, owned, timeout, recall, allow_forget, preset, time_zone, path, given)
 
 
 @contextmanager

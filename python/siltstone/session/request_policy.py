@@ -98,7 +98,7 @@ def _answer(
         core.tell_repair()
     if core.compaction_hooks.check:
         boundary.check_legal(messages, core.session_id)
-    after, is_noted = boundary.passed(core, policy, request.tokens)
+    after = boundary.passed(core, policy, request.tokens)
     if after.view is not state.view:  # another thread has appended meanwhile: the next request shows that
         after = replace(after, view=state.view)
     shown = _spans(messages)
@@ -108,7 +108,6 @@ def _answer(
         state.view.raws(),
         request.tokens,
         tuple(outcomes),
-        is_noted=is_noted,
         trimmed=minus(state.view.of_log(), shown),
     )
     return after, prepared

@@ -117,8 +117,6 @@ class Session(BaseSession):
                 view. Calls and results that do not match are repaired in every request, with and without it.
                 If a fault is left that no repair heals, such as an empty message or messages of two dialects,
                 ``prepare`` raises ``IllegalHistoryError``. An illegal rewrite fails and changes nothing.
-            answer_budget: The maximum tokens of an answer of ``memory_search`` or ``memory_get``, 100 or
-                more. None: a twentieth of the window, from 600 to 2,000; 2,000 if no window is known.
             time_zone: The zone in which days begin when the model searches for "yesterday": a ``tzinfo``, or
                 a name such as ``"Europe/Paris"``. None: the zone of the machine.
             language: The languages of texts in Latin letters, as for ``MemoryStore.open``. The first opening
@@ -132,11 +130,6 @@ class Session(BaseSession):
                 a server that opens the session for each request and lets a user edit the first message.
                 ``"raise"``: each one is an error.
             retention: How many messages of the session stay findable, and how long. None: all, for ever.
-            cache_ttl: Seconds for which the provider caches the beginning of a request, 300 if left out;
-                None: for ever. Policies may wait until the cache has lapsed. The event ``CacheBroken`` tells
-                how many cached tokens a rewrite has lost.
-            warn_at: Ascending shares of the window, such as ``(0.7, 0.9)``. A request that passes one ends
-                with a note to the model, which is in ``messages`` alone.
 
         Raises:
             TypeError: an option does not exist.

@@ -100,9 +100,6 @@ def numbers(spans: RangeSet) -> list[int]:
 
 # The current view of a session as a value, with its running totals.
 
-Lent: TypeAlias = "tuple[list[Any], int]"
-"""A list that only grows, and how many of its first messages are meant."""
-
 #: Provenances of messages that replace others. The log has them as derived texts, not as messages.
 DERIVED = frozenset({"compaction_summary", "substitute"})
 
@@ -272,10 +269,6 @@ class View:
     def raws(self) -> list[RawMessage]:
         """The view for a model: the caller's own objects, in a new list."""
         return self._raws[: self._length]
-
-    def lent(self) -> Lent:
-        """The same without a copy, for a caller that copies it later."""
-        return self._raws, self._length
 
     def sendable(self) -> View:
         """The view as its provider takes it: this view itself, if no message needs a repair.
