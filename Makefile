@@ -134,7 +134,7 @@ fuzz: ## libFuzzer over texts, histories, files of indexes (FUZZ_RUNS each) and 
 	cd fuzz && target/*/release/stored -runs=$(FUZZ_STORES) -max_len=32 -print_final_stats=1
 
 demo: install ## An agent reads the standard library through a small window, and remembers
-	$(BIN)/siltstone demo --picture
+	$(BIN)/siltstone demo
 
 bench: install ## Measure, beside the slow twins and the run before; each bench checks its answer first
 	$(PY) -m pytest -c benches/python/pytest.ini benches/python --benchmark-autosave --benchmark-compare

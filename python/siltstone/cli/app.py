@@ -92,9 +92,6 @@ def demo_command(
     preset: Annotated[
         str | None, typer.Option(help=f"A documented system: {', '.join(preset_names())}.")
     ] = None,
-    picture: Annotated[
-        bool | None, typer.Option(help="Draw tokens over time. [default: in a terminal]")
-    ] = None,
     as_json: stores.AsJson = False,
 ) -> None:
     """Let an offline agent work in a small window.
@@ -118,7 +115,7 @@ def demo_command(
     if as_json:
         stores.print_json(outcome.to_json())
         return
-    demonstration.show(outcome, stores.output, draw=stores.output.is_terminal if picture is None else picture)
+    demonstration.show(outcome, stores.output)
     stores.output.print(
         f"\nThe store is in {stores.shown(store)}: run the command again to reopen it.", highlight=False
     )

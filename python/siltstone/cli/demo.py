@@ -9,7 +9,6 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from itertools import islice, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +25,7 @@ from siltstone.messages import Message, indexable_texts, read_history, read_mess
 from siltstone.models import ExtractiveModel
 from siltstone.session import Session
 from siltstone.systems.base import Preset
-from siltstone.systems.meerkat import CompactionConfig, ThresholdCompactor
+from siltstone.systems.meerkat import ThresholdCompactor
 
 # The agent's tools: they list, search and read the installed Python standard library.
 
@@ -224,32 +223,26 @@ class Demo:
         messages: Messages in the log.
         tokens_seen: Tokens of all messages in the log, by the policy's estimator.
         tokens_in_context: Tokens of the last result of ``prepare``.
-        messages_in_context: Messages of the last result of ``prepare``.
         compactions: Committed compactions of the session.
         entries: Entries in memory.
         bytes_on_disk: Bytes of the store's files.
         window: The window in tokens.
-        threshold: The tokens at which a compaction is due.
         over_window: The number of results of ``prepare`` that were larger than the window.
-        timeline: The view's tokens after each boundary of this run.
         latencies: Microseconds that siltstone added, a sample for each turn of this run.
         answers: The questions with their answers.
         seconds: Seconds of this run.
     """
 
     window: int
-    threshold: int
     turns: int = 0
     turns_now: int = 0
     messages: int = 0
     tokens_seen: int = 0
     tokens_in_context: int = 0
-    messages_in_context: int = 0
     compactions: int = 0
     entries: int = 0
     bytes_on_disk: int = 0
     over_window: int = 0
-    timeline: list[int] = field(default_factory=list)
     latencies: list[float] = field(default_factory=list)
     answers: list[Answer] = field(default_factory=list)
     seconds: float = 0.0
@@ -261,9 +254,9 @@ class Demo:
 
     def to_json(self) -> dict[str, Any]:
         """The object that ``--json`` prints."""
-        left_out = {"answers", "latencies", "timeline"}
+        left_out = {"answers", "latencies"}
         values = {name: getattr(self, name) for name in self.__slots__ if name not in left_out}
-        values |= {
+        return values | {
             "recall_at_5": round(self.recall_at_5, 4),
             "questions": [
                 {
@@ -278,9 +271,7 @@ class Demo:
                 "p50": round(percentile(self.latencies, 0.50), 1),
                 "p99": round(percentile(self.latencies, 0.99), 1),
             },
-            "timeline": self.timeline,
         }
-        return values
 
 
 def run(
@@ -305,32 +296,29 @@ def run(
     own: dict[str, Any] = {"policy": policy}
     if preset is not None:
         own, policy = {"preset": preset}, preset.policy
-    demo = Demo(window, CompactionConfig().effective_threshold(window))
+    demo = Demo(window)
     script = turns()[:limit]
     with _opened(place, model=ExtractiveModel(), context_window=window, **own) as session:
-        done, begun = _progress(session)
+        done = sum(raw["role"] == "user" for raw in session.log())
         if not session.history():
             session.append(SYSTEM)
         watch = Stopwatch()
         for number, turn in enumerate(script[done:], done):
-            _play(session, turn.messages(number), begun if number == done else 0, demo, watch)
+            tokens = _play(session, turn.messages(number), demo, watch)
             if progress:
-                progress(number + 1, len(script), demo.timeline[-1])
+                progress(number + 1, len(script), tokens)
         demo.latencies = watch.samples
         demo.turns, demo.turns_now = max(done, len(script)), max(len(script) - done, 0)
         prepared = session.prepare()
-        demo.tokens_in_context, demo.messages_in_context = prepared.tokens, len(prepared.messages)
+        demo.tokens_in_context = prepared.tokens
         demo.answers = [_ask(session, question) for question in _questions(session, prepared.messages)]
         history = read_history(session.log())
         demo.messages = len(history)
         demo.tokens_seen = policy.token_rule.count(history)
     with open_place(place, read_only=True) as store:
         stats = store.stats(SESSION_ID)
-        demo.compactions, demo.entries, demo.bytes_on_disk = (
-            stats.compactions,
-            stats.entries,
-            stats.disk_bytes,
-        )
+        demo.compactions, demo.entries = stats.compactions, stats.entries
+        demo.bytes_on_disk = stats.disk_bytes
     demo.seconds = time.perf_counter() - started
     return demo
 
@@ -348,29 +336,18 @@ def _opened(place: Place, **options: Any) -> Iterator[Session]:
         yield session
 
 
-def _progress(session: Session) -> tuple[int, int]:
-    """The number of finished turns, and of the messages in a turn that an earlier run left unfinished."""
-    roles = [raw["role"] for raw in session.log()]
-    turns_begun = roles.count("user")
-    if not turns_begun:
-        return 0, 0
-    last = roles[len(roles) - 1 - roles[::-1].index("user") :]
-    finished = last[-1] == "assistant" and not session.log()[-1].get("tool_calls")
-    return (turns_begun, 0) if finished else (turns_begun - 1, len(last))
-
-
-def _play(
-    session: Session, messages: Iterator[dict[str, Any]], begun: int, demo: Demo, watch: Stopwatch
-) -> None:
-    for message in islice(messages, begun, None):
+def _play(session: Session, messages: Iterator[dict[str, Any]], demo: Demo, watch: Stopwatch) -> int:
+    """Plays a turn, and returns the tokens of its last request."""
+    tokens = 0
+    for message in messages:
         if message["role"] == "assistant":  # a model call, with the result of prepare
             with watch.running():
-                prepared = session.prepare()
-            demo.timeline.append(prepared.tokens)
-            demo.over_window += prepared.tokens > demo.window
+                tokens = session.prepare().tokens
+            demo.over_window += tokens > demo.window
         with watch.running():
             session.append(message)
     watch.lap()
+    return tokens
 
 
 def _questions(session: Session, sent: Sequence[Any]) -> list[Question]:
@@ -389,50 +366,20 @@ def _ask(session: Session, question: Question) -> Answer:
     return Answer(question, hits, next(ranks, None), microseconds)
 
 
-# Shows the results of the demo: the questions, a table, and tokens over time.
-
-HEIGHT = 10  #: rows of the picture
-BARS = " ▁▂▃▄▅▆▇█"
+# Shows the results of the demo: the questions, and a table.
 
 
-def show(demo: Demo, console: Console, *, draw: bool) -> None:
-    """Prints all results; the picture only if *draw* is set and this run had turns."""
+def show(demo: Demo, console: Console) -> None:
+    """Prints all results."""
     console.print(f"\n[bold]{len(demo.answers)} questions about what was compacted away[/bold]\n")
     for answer in demo.answers:
         _show_answer(answer, console)
-    console.print(_table(demo))
-    if draw and demo.timeline:
-        console.print("\n[bold]Tokens in context over time[/bold]")
-        width = max(min(console.width - 12, 100), 20)
-        console.print("\n".join(picture(demo.timeline, demo.window, demo.threshold, width)), highlight=False)
-
-
-def picture(timeline: Sequence[int], window: int, threshold: int, width: int) -> list[str]:
-    """*timeline* as rows of text. Each column is the peak of several boundaries.
-
-    The top of the picture is the window, and a line in it is the threshold.
-    """
-    columns = _peaks(timeline, min(width, len(timeline)))
-    line = min(round(threshold / window * HEIGHT), HEIGHT)
-    rows = []
-    for row in range(HEIGHT, 0, -1):
-        cells = "".join(_cell(tokens / window * HEIGHT - (row - 1), row == line) for tokens in columns)
-        label = f"{window:>9,} " if row == HEIGHT else f"{threshold:>9,} " if row == line else " " * 10
-        rows.append(f"{label}│{cells}")
-    rows.append(" " * 10 + "└" + "─" * len(columns))
-    rows.append(" " * 11 + f"model call 1 … {len(timeline):,}")
-    return rows
-
-
-def _cell(fill: float, on_line: bool) -> str:
-    if fill <= 0:
-        return "┄" if on_line else " "
-    return BARS[min(round(fill * 8), 8)]
-
-
-def _peaks(values: Sequence[int], columns: int) -> list[int]:
-    edges = [index * len(values) // columns for index in range(columns + 1)]
-    return [max(values[start:end]) for start, end in pairwise(edges)]
+    table = Table(title="\nWhat it came to", show_header=False, title_justify="left")
+    table.add_column(overflow="fold")
+    table.add_column(justify="right", overflow="fold")
+    for name, value in _rows(demo):
+        table.add_row(name, value)
+    console.print(table)
 
 
 def _show_answer(answer: Answer, console: Console) -> None:
@@ -457,15 +404,6 @@ def _excerpt(answer: Answer, content: str) -> str:
     at = found.start() if found else 0
     start = content.rfind("\n", 0, at) + 1
     return content[start:].split("\n", 1)[0].strip()
-
-
-def _table(demo: Demo) -> Table:
-    table = Table(title="\nWhat it came to", show_header=False, title_justify="left")
-    table.add_column(overflow="fold")
-    table.add_column(justify="right", overflow="fold")
-    for name, value in _rows(demo):
-        table.add_row(name, value)
-    return table
 
 
 def _rows(demo: Demo) -> list[tuple[str, str]]:

@@ -324,11 +324,13 @@ class CompactionClock:
         try:
             values = json.loads(text)
             usage, model = values.pop("usage", None), values.pop("agent_model", "")
-            lists = {name: tuple(map(_count, values.pop(name, ()))) for name in ("pins", "runs")}
+            lists: dict[str, Any] = {
+                name: tuple(map(_count, values.pop(name, ()))) for name in ("pins", "runs")
+            }
             limits = tuple(_limit(*each) for each in values.pop("limits", ()))
-            counts = {name: _count(value) for name, value in values.items()}
+            values = {name: _count(value) for name, value in values.items()}
             usage = None if usage is None else UsageRecord(**usage)
-            return cls(**counts, **lists, limits=limits, agent_model=model, usage=usage)
+            return cls(**values, **lists, limits=limits, agent_model=model, usage=usage)
         except (ValueError, TypeError, AttributeError) as error:
             raise StoreCorruptError(
                 f"the stored clock of session {session_id!r} cannot be read: {text[:80]!r}",
