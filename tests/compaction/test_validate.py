@@ -113,7 +113,7 @@ KEPT = {0, 1, 7, 9, 10}
         (lambda history, right: moved(history, right, retain=KEPT | {4}), r"\(4, 5\) is split"),
         (lambda history, right: moved(history, right, retain=KEPT | {5}), r"\(4, 5\) is split"),
         (
-            lambda _, right: {"messages": right.messages * 3},
+            lambda _, right: {"messages": [*right.messages] * 3},
             "18 messages are not the 5 retained and one summary",
         ),
         (lambda _, right: {"messages": inserted(right)}, "the view is not the retained messages"),
