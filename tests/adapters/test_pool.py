@@ -11,6 +11,7 @@ from typing import Any, cast
 import pytest
 
 import siltstone
+from siltstone.adapters.base import at_once
 from siltstone.adapters.pool import Pool
 
 NO_DIALECT = cast("Any", None)  # no message is read here
@@ -33,20 +34,20 @@ def test_a_conversation_that_cannot_be_opened_leaves_nothing_behind() -> None:
     async def open_async(name: str) -> siltstone.AsyncSession:
         raise OSError(f"{name} is on a disk that is gone")
 
-    async def enter(pool: Pool[Any], name: str) -> None:
-        async with pool.adoor(name):
+    async def enter(pool: Pool[Any], name: str, *, waits: bool = True) -> None:
+        async with pool.door(name, waits=waits):
             pass
 
     failing, awaited = pool_of(open_session), pool_of(open_async)
     for name in map(str, range(3)):
-        with pytest.raises(OSError, match="gone"), failing.door(name):
-            pass
+        with pytest.raises(OSError, match="gone"):
+            at_once(enter(failing, name, waits=False))
         with pytest.raises(OSError, match="gone"):
             asyncio.run(enter(failing, name))
         with pytest.raises(OSError, match="gone"):
             asyncio.run(enter(awaited, name))
-        with pytest.raises(siltstone.ConfigError, match="called a synchronous hook"), awaited.door(name):
-            pass
+        with pytest.raises(siltstone.ConfigError, match="called a synchronous hook"):
+            at_once(enter(awaited, name, waits=False))
     assert not failing._opening
     assert not awaited._opening
 
@@ -70,7 +71,7 @@ def test_an_awaited_hook_opens_and_closes_files_off_the_event_loop(
     async def work() -> None:
         pool = pool_of(open_session, most_open=1)
         for name in ("ann", "ben"):
-            async with pool.adoor(name) as door:
+            async with pool.door(name) as door:
                 assert door.session.session_id == name
         await pool.aclose()
 
@@ -95,7 +96,7 @@ def test_tasks_that_come_at_once_open_a_conversation_once(
         return await siltstone.AsyncSession.open(tmp_path / name, name, context_window=10_000)
 
     async def enter(pool: Pool[Any], name: str) -> Any:
-        async with pool.adoor(name) as door:
+        async with pool.door(name) as door:
             await asyncio.sleep(0)
             return door.session
 
@@ -123,7 +124,7 @@ def test_a_task_that_is_cancelled_while_it_opens_keeps_the_session_for_the_next(
         return store.session(name, context_window=10_000)
 
     async def enter(pool: Pool[Any]) -> None:
-        async with pool.adoor("ann"):
+        async with pool.door("ann"):
             pass
 
     async def work() -> None:
@@ -142,6 +143,8 @@ def test_a_task_that_is_cancelled_while_it_opens_keeps_the_session_for_the_next(
 
 
 def test_the_sessions_of_a_pool_without_tools_name_none(store: siltstone.SimpleMemoryStore) -> None:
-    for tools in (True, False):
-        with Pool(store, NO_DIALECT, tools=tools).door(f"chat-{tools}") as door:
-            assert ("memory_search" in door.session.memory_instructions) is tools
+    async def names(*, tools: bool) -> bool:
+        async with Pool(store, NO_DIALECT, tools=tools).door(f"chat-{tools}", waits=False) as door:
+            return "memory_search" in door.session.memory_instructions
+
+    assert [at_once(names(tools=each)) for each in (True, False)] == [True, False]

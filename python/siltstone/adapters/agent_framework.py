@@ -6,7 +6,7 @@ import json
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, cast
 
-from siltstone.adapters.base import abegun_again, acalled_tool, requires
+from siltstone.adapters.base import acalled_tool, begun_again, requires
 from siltstone.adapters.host import HostDialect, blocks_of
 from siltstone.adapters.pool import MOST_OPEN, Pool, Source, named_by_host
 from siltstone.errors import ConfigError
@@ -302,29 +302,29 @@ class SiltstoneMiddleware(ChatMiddleware):
 
         async def ended(response: ChatResponse[Any]) -> ChatResponse[Any]:
             if not _calls_tools(response):  # the framework gives a call its id later, for the next request
-                async with self._pool.adoor(name, named_by_host(name)) as door:
-                    await door.aobserve([*stored, *response.messages])
+                async with self._pool.door(name, named_by_host(name)) as door:
+                    await door.observe([*stored, *response.messages], waits=True)
             for each in used:
                 response.usage_details = add_usage_details(response.usage_details, _counted(each))
             return response
 
-        async with self._pool.adoor(name, named_by_host(name)) as door:
+        async with self._pool.door(name, named_by_host(name)) as door:
             door.model = (context.options or {}).get("model_id") or context.client
-            ready = await door.aprepare(stored, request)
+            ready = await door.prepare(stored, request, waits=True)
             while True:
                 used += ready.usage
                 context.messages = ready.messages
                 try:
                     await call_next()
                 except Exception as error:
-                    ready = await door.arecover(error, ready)  # raises the error itself if it cannot help
+                    ready = await door.recover(error, ready, waits=True)  # raises the error if it cannot help
                 else:
                     break
 
         async def recover(error: Exception) -> None:
             nonlocal ready
-            async with self._pool.adoor(name, named_by_host(name)) as door:
-                ready = await door.arecover(error, ready)  # raises the error itself if it cannot help
+            async with self._pool.door(name, named_by_host(name)) as door:
+                ready = await door.recover(error, ready, waits=True)  # raises the error if it cannot help
             used.extend(ready.usage)
             context.messages = ready.messages
 
@@ -335,7 +335,7 @@ class SiltstoneMiddleware(ChatMiddleware):
         if context.stream:
             context.stream_result_hooks.append(ended)
             stream: Any = context.result
-            again = abegun_again(aiter(stream), send, recover)  # when nobody holds the session any more
+            again = begun_again(aiter(stream), send, recover)  # when nobody holds the session any more
             context.result = ResponseStream(again, finalizer=stream._finalizer)
         elif isinstance(context.result, ChatResponse):
             context.result = await ended(context.result)
@@ -347,7 +347,7 @@ class SiltstoneMiddleware(ChatMiddleware):
     def _tool(self, tool: Tool) -> FunctionTool:
         async def call(ctx: FunctionInvocationContext, **arguments: Any) -> str:
             name = None if ctx.session is None else ctx.session.session_id
-            async with self._pool.adoor(name, named_by_host(name)) as door:
+            async with self._pool.door(name, named_by_host(name)) as door:
                 return await acalled_tool(getattr(door.session, tool.name), arguments)
 
         schema = tool.definition()["function"]["parameters"]

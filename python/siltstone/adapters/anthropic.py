@@ -6,7 +6,15 @@ from collections.abc import Awaitable, Callable
 from copy import copy
 from typing import Any
 
-from siltstone.adapters.base import AnySession, RawDoor, RequestRefusedError, memory_tools, requires
+from siltstone.adapters.base import (
+    AnySession,
+    RawDoor,
+    RequestRefusedError,
+    at_once,
+    done,
+    memory_tools,
+    requires,
+)
 
 with requires("anthropic"):
     import anthropic
@@ -58,43 +66,30 @@ class SiltstoneMiddleware(anthropic.Middleware):
 
     def handle(self, request: Any, call_next: Callable[[Any], Any]) -> Any:
         """Handles a call of the sync client, once for each attempt of the SDK."""
-        if not _is_create(request):
-            return call_next(request)
-        self._door.model = request.json.get("model")
-        messages = self._door.prepare(self._known(request.json["messages"]))
-        while True:
-            response = call_next(_with(request, messages))
-            if response.status_code not in _TOO_LARGE:
-                if _is_whole(request, response):
-                    answer = response.parse()
-                    self._door.heard(getattr(answer, "usage", None), _said(answer))
-                return response
-            response.read()
-            refusal = RequestRefusedError(f"{response.status_code} {response.text()}")
-            try:
-                messages = self._door.recover(refusal)
-            except RequestRefusedError:
-                return response  # the SDK makes its own error from it
+        return at_once(self._handled(request, call_next, waits=False))
 
     async def handle_async(self, request: Any, call_next: Callable[[Any], Awaitable[Any]]) -> Any:
         """Handles a call of the async client, once for each attempt of the SDK."""
+        return await self._handled(request, call_next, waits=True)
+
+    async def _handled(self, request: Any, call_next: Callable[[Any], Any], *, waits: bool) -> Any:
         if not _is_create(request):
-            return await call_next(request)
+            return await done(call_next(request))
         self._door.model = request.json.get("model")
-        messages = await self._door.aprepare(self._known(request.json["messages"]))
+        messages = await done(self._door.prepare(self._known(request.json["messages"]), waits=waits))
         while True:
-            response = await call_next(_with(request, messages))
+            response = await done(call_next(_with(request, messages)))
             if response.status_code not in _TOO_LARGE:
                 if _is_whole(request, response):
-                    answer = await response.parse()
-                    await self._door.aheard(getattr(answer, "usage", None), _said(answer))
+                    answer = await done(response.parse())
+                    await self._door.heard(getattr(answer, "usage", None), _said(answer), waits=waits)
                 return response
-            await response.read()
-            refusal = RequestRefusedError(f"{response.status_code} {await response.text()}")
+            await done(response.read())
+            refusal = RequestRefusedError(f"{response.status_code} {await done(response.text())}")
             try:
-                messages = await self._door.arecover(refusal)
+                messages = await done(self._door.recover(refusal, waits=waits))
             except RequestRefusedError:
-                return response
+                return response  # the SDK makes its own error from it
 
 
 def _is_create(request: Any) -> bool:

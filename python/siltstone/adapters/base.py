@@ -7,7 +7,16 @@ import inspect
 import logging
 import re
 import threading
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from collections.abc import (
+    AsyncIterable,
+    AsyncIterator,
+    Callable,
+    Coroutine,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from difflib import SequenceMatcher
@@ -308,9 +317,9 @@ def _has_content(event: Any, kind: str) -> bool:
     return _BEGINNING.fullmatch(kind) is None
 
 
-def begun_again(
-    stream: Iterable[Any], send: Callable[[], Any], recover: Callable[[Exception], object]
-) -> Iterator[Any]:
+async def begun_again(
+    stream: Any, send: Callable[[], Any], recover: Callable[[Exception], Coroutine[Any, Any, Any]]
+) -> AsyncIterator[Any]:
     """The events of *stream*, or of the one that *send* gives after *recover* made its request smaller.
 
     *recover* raises its error if it cannot help.
@@ -318,30 +327,7 @@ def begun_again(
     while True:
         held = Held()
         try:
-            for event in stream:
-                yield from held.take(event)
-            break
-        except Exception as error:
-            if held.has_begun:
-                raise
-            try:
-                recover(error)
-            except RequestRefusedError:  # the reader gets the refusal as it came
-                break
-            stream = send()
-    yield from held.rest()
-
-
-async def abegun_again(
-    stream: AsyncIterator[Any],
-    send: Callable[[], Any],
-    recover: Callable[[Exception], Coroutine[Any, Any, Any]],
-) -> AsyncIterator[Any]:
-    """:func:`begun_again`, awaited."""
-    while True:
-        held = Held()
-        try:
-            async for event in stream:
+            async for event in stream if isinstance(stream, AsyncIterable) else _each(stream):
                 for each in held.take(event):
                     yield each
             break
@@ -350,11 +336,34 @@ async def abegun_again(
                 raise
             try:
                 await recover(error)
-            except RequestRefusedError:
+            except RequestRefusedError:  # the reader gets the refusal as it came
                 break
             stream = await done(send())
     for each in held.rest():
         yield each
+
+
+async def _each(events: Iterable[Any]) -> AsyncIterator[Any]:
+    for event in events:
+        yield event
+
+
+def each_at_once(events: AsyncIterator[Any]) -> Iterator[Any]:
+    """*events* of which none waits, for a sync client."""
+    while True:
+        try:
+            yield at_once(anext(events))
+        except StopAsyncIteration:
+            return
+
+
+def at_once(step: Any) -> Any:
+    """The result of *step*, which waits for nothing, for a sync hook of the framework."""
+    try:
+        step.send(None)
+    except StopIteration as end:
+        return end.value
+    raise RuntimeError("a step of a sync hook waits for an event loop")
 
 
 class _OneByOne:
@@ -366,19 +375,20 @@ class _OneByOne:
         self.model: Any = None  # that gets the next request
         self._lock, self._alock = threading.Lock(), asyncio.Lock()
 
-    def _alone(self, step: Callable[..., Coroutine[Any, Any, T]], *arguments: Any) -> T:
-        """The result of *step*, for a sync hook of the framework: with a ``Session`` it waits for nothing."""
+    def _run(self, step: Callable[..., Coroutine[Any, Any, T]], waits: bool, *arguments: Any) -> Any:
+        """The result of *step*; with *waits* it is awaited.
+
+        A sync hook needs a ``Session``, with which a step waits for nothing.
+        """
+        return self._awaited(step, *arguments) if waits else self._alone(step, *arguments)
+
+    def _alone(self, step: Callable[..., Coroutine[Any, Any, T]], *arguments: Any) -> Any:
         sync_session(self.session)
         with self._lock:
-            try:
-                step(*arguments).send(None)
-            except StopIteration as end:
-                result: T = end.value
-                return result
-        raise RuntimeError(f"{step.__name__} waits for an event loop")
+            return at_once(step(*arguments))
 
-    async def _awaited(self, step: Callable[..., Coroutine[Any, Any, T]], *arguments: Any) -> T:
-        """The result of *step*, for an async hook. A ``Session`` runs in a thread, beside the loop."""
+    async def _awaited(self, step: Callable[..., Coroutine[Any, Any, T]], *arguments: Any) -> Any:
+        """The result of *step*. A ``Session`` runs in a thread, beside the loop."""
         if not isinstance(self.session, AsyncSession):
             return await asyncio.to_thread(self._alone, step, *arguments)
         async with self._alock:
@@ -390,6 +400,8 @@ class _OneByOne:
 
 class Door(_OneByOne, Generic[M]):
     """A session for the list of one host. It gives the list to the session, and returns the view.
+
+    The caller of a method awaits its result if the hook of the framework *waits*.
 
     Args:
         session: The session. A sync hook of the framework needs a ``Session``; an async hook takes either.
@@ -409,43 +421,34 @@ class Door(_OneByOne, Generic[M]):
         self._list = HostHistory(dialect)
         self._last: tuple[Outcome, ...] = ()
 
-    def observe(self, history: Sequence[M]) -> None:
+    def observe(self, history: Sequence[M], *, waits: bool = False) -> Any:
         """Gives the host's whole *history* to the session."""
-        self._alone(self._observe, history)
-
-    async def aobserve(self, history: Sequence[M]) -> None:
-        """:meth:`observe`, for an async hook of the framework."""
-        await self._awaited(self._observe, history)
+        return self._run(self._observe, waits, history)
 
     def prepare(
-        self, history: Sequence[M], request: Sequence[M] | None = None, *, goes_back: bool = False
-    ) -> Ready[M]:
-        """Gives *history* to the session, and returns the messages to send instead.
+        self,
+        history: Sequence[M],
+        request: Sequence[M] | None = None,
+        *,
+        goes_back: bool = False,
+        waits: bool = False,
+    ) -> Any:
+        """Gives *history* to the session, and returns what is :class:`Ready` to send instead.
 
         *request* is the host's list in this request, if others have changed it. Their changes stay in the
         request: the session does not get them, or else every call would look like a rewritten past.
         *goes_back* tells that a list without answers is an earlier state of the conversation, and not the
         list of a host that begins anew.
         """
-        return self._alone(self._prepare, history, request, goes_back)
+        return self._run(self._prepare, waits, history, request, goes_back)
 
-    async def aprepare(
-        self, history: Sequence[M], request: Sequence[M] | None = None, *, goes_back: bool = False
-    ) -> Ready[M]:
-        """:meth:`prepare`, for an async hook of the framework."""
-        return await self._awaited(self._prepare, history, request, goes_back)
-
-    def recover(self, error: Exception, refused: Ready[M]) -> Ready[M]:
+    def recover(self, error: Exception, refused: Ready[M], *, waits: bool = False) -> Any:
         """A smaller request, after the provider *refused* a request as too large.
 
         Raises:
             Exception: *error* itself, if it is not an overflow, or after the last retry.
         """
-        return self._alone(self._recover, error, refused)
-
-    async def arecover(self, error: Exception, refused: Ready[M]) -> Ready[M]:
-        """:meth:`recover`, for an async hook of the framework."""
-        return await self._awaited(self._recover, error, refused)
+        return self._run(self._recover, waits, error, refused)
 
     async def _observe(self, history: Sequence[M], goes_back: bool = False) -> None:
         if history:
@@ -496,25 +499,17 @@ class RawDoor(_OneByOne):
         super().__init__(session)
         self._usage: Any = None  # the provider's count for the newest answer, until the session gets it
 
-    def prepare(self, messages: Sequence[RawMessage]) -> list[Any]:
+    def prepare(self, messages: Sequence[RawMessage], *, waits: bool) -> Any:
         """Gives *messages* to the session, and returns the messages to send instead."""
-        return self._alone(self._prepare, messages)
+        return self._run(self._prepare, waits, messages)
 
-    async def aprepare(self, messages: Sequence[RawMessage]) -> list[Any]:
-        """:meth:`prepare`, awaited."""
-        return await self._awaited(self._prepare, messages)
-
-    def recover(self, error: Exception) -> list[Any]:
+    def recover(self, error: Exception, *, waits: bool) -> Any:
         """The messages of a smaller request, after the provider refused a request as too large.
 
         Raises:
             Exception: *error* itself, if it is not an overflow, or after the last retry.
         """
-        return self._alone(self._recover, error)
-
-    async def arecover(self, error: Exception) -> list[Any]:
-        """:meth:`recover`, awaited."""
-        return await self._awaited(self._recover, error)
+        return self._run(self._recover, waits, error)
 
     async def _prepare(self, messages: Sequence[RawMessage]) -> list[Any]:
         await done(self.session.observe(messages, usage=self._taken()))
@@ -526,25 +521,17 @@ class RawDoor(_OneByOne):
         prepared: Prepared = await done(self.session.recover(error))
         return prepared.messages
 
-    def heard(self, usage: Any, answer: Sequence[RawMessage]) -> None:
+    async def heard(self, usage: Any, answer: Sequence[RawMessage], *, waits: bool) -> None:
         """Keeps the provider's count for an *answer*, for the next call.
 
         A host that sends only what is new does not send the answer back, so the session gets it here.
         """
         self._usage = usage
-        if answer and self.logs_answers:
-            sync_session(self.session).append(*answer, usage=self._taken())
-
-    async def aheard(self, usage: Any, answer: Sequence[RawMessage]) -> None:
-        """:meth:`heard`, awaited."""
-        self._usage = usage
-        if answer and self.logs_answers:
-            await called(self.session, self.session.append, *answer, usage=self._taken())
-
-    @property
-    def logs_answers(self) -> bool:
-        """Whether the host sends only what is new."""
-        return self.session._core.unrelated == "always"
+        if answer and self.session._core.unrelated == "always":
+            if waits:
+                await called(self.session, self.session.append, *answer, usage=self._taken())
+            else:
+                sync_session(self.session).append(*answer, usage=self._taken())
 
     def _taken(self) -> Any:
         usage, self._usage = self._usage, None

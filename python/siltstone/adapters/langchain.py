@@ -13,7 +13,7 @@ from operator import attrgetter
 from typing import Any, Final
 from uuid import uuid4
 
-from siltstone.adapters.base import Ready, requires
+from siltstone.adapters.base import Ready, at_once, done, requires
 from siltstone.adapters.host import HostDialect, HostHistory
 from siltstone.adapters.pool import MOST_OPEN, Pool, Source
 from siltstone.errors import ToolError
@@ -334,33 +334,26 @@ class SiltstoneMiddleware(AgentMiddleware[Any, Any, Any]):
 
     def before_model(self, state: Any, runtime: Runtime[Any]) -> dict[str, Any] | None:  # noqa: ARG002
         """With ``rewrite_state``: compacts if a compaction is due, and shortens the state."""
-        if not self.rewrite_state or not state["messages"]:
-            return None
-        stored = _identified(state["messages"])
-        with self._pool.door(self._conversation(stored), _place()[0]) as door:
-            return _rewritten(door.prepare(stored, goes_back=self._goes_back(stored)), stored)
+        update: dict[str, Any] | None = at_once(self._before(state["messages"], waits=False))
+        return update
 
     async def abefore_model(self, state: Any, runtime: Runtime[Any]) -> dict[str, Any] | None:  # noqa: ARG002
         """:meth:`before_model`, awaited."""
-        if not self.rewrite_state or not state["messages"]:
+        return await self._before(state["messages"], waits=True)
+
+    async def _before(self, messages: Any, *, waits: bool) -> dict[str, Any] | None:
+        if not self.rewrite_state or not messages:
             return None
-        stored = _identified(state["messages"])
-        async with self._pool.adoor(self._conversation(stored), _place()[0]) as door:
-            return _rewritten(await door.aprepare(stored, goes_back=self._goes_back(stored)), stored)
+        stored = _identified(messages)
+        async with self._pool.door(self._conversation(stored), _place()[0], waits=waits) as door:
+            back = self._goes_back(stored)
+            return _rewritten(await done(door.prepare(stored, goes_back=back, waits=waits)), stored)
 
     def wrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
     ) -> ModelResponse[Any]:
         """Sends the session's view, or a smaller view after the provider refused it as too large."""
-        stored = _identified(request.state["messages"]) or request.messages
-        with self._pool.door(self._conversation(stored), _place()[0]) as door:
-            door.model = request.model
-            ready = door.prepare(stored, request.messages, goes_back=self._goes_back(stored))
-            while True:
-                try:
-                    return handler(request.override(messages=ready.messages))
-                except Exception as error:
-                    ready = door.recover(error, ready)  # raises the error itself if it cannot help
+        return at_once(self._wrapped(request, handler, waits=False))
 
     async def awrap_model_call(
         self,
@@ -368,29 +361,32 @@ class SiltstoneMiddleware(AgentMiddleware[Any, Any, Any]):
         handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]],
     ) -> ModelResponse[Any]:
         """:meth:`wrap_model_call`, awaited."""
+        return await self._wrapped(request, handler, waits=True)
+
+    async def _wrapped(self, request: ModelRequest[Any], handler: Callable[..., Any], *, waits: bool) -> Any:
         stored = _identified(request.state["messages"]) or request.messages
-        async with self._pool.adoor(self._conversation(stored), _place()[0]) as door:
-            door.model = request.model
-            ready = await door.aprepare(stored, request.messages, goes_back=self._goes_back(stored))
+        async with self._pool.door(self._conversation(stored), _place()[0], waits=waits) as door:
+            door.model, back = request.model, self._goes_back(stored)
+            ready = await done(door.prepare(stored, request.messages, goes_back=back, waits=waits))
             while True:
                 try:
-                    return await handler(request.override(messages=ready.messages))
-                except Exception as error:
-                    ready = await door.arecover(error, ready)
+                    return await done(handler(request.override(messages=ready.messages)))
+                except Exception as error:  # it is raised again by a step that cannot help
+                    ready = await done(door.recover(error, ready, waits=waits))
 
     def after_agent(self, state: Any, runtime: Runtime[Any]) -> None:  # noqa: ARG002
         """Gives the final answer to the session."""
-        stored = _identified(state["messages"])
-        self._goes_back(stored)
-        with self._pool.door(self._conversation(stored), _place()[0]) as door:
-            door.observe(stored)
+        at_once(self._after(state["messages"], waits=False))
 
     async def aafter_agent(self, state: Any, runtime: Runtime[Any]) -> None:  # noqa: ARG002
         """:meth:`after_agent`, awaited."""
-        stored = _identified(state["messages"])
+        await self._after(state["messages"], waits=True)
+
+    async def _after(self, messages: Any, *, waits: bool) -> None:
+        stored = _identified(messages)
         self._goes_back(stored)
-        async with self._pool.adoor(self._conversation(stored), _place()[0]) as door:
-            await door.aobserve(stored)
+        async with self._pool.door(self._conversation(stored), _place()[0], waits=waits) as door:
+            await done(door.observe(stored, waits=waits))
 
     def close(self) -> None:
         """Closes the sessions that were opened for conversations."""
@@ -435,12 +431,15 @@ class SiltstoneMiddleware(AgentMiddleware[Any, Any, Any]):
 
     def _tool(self, tool: Tool) -> BaseTool:
         def call(**arguments: Any) -> str:
-            with self._pool.door(self._conversation(), _place()[0]) as door:
-                return _called(getattr(door.session, tool.name), arguments)
+            return str(at_once(answer(arguments, waits=False)))
 
         async def acall(**arguments: Any) -> str:
-            async with self._pool.adoor(self._conversation(), _place()[0]) as door:
-                return await asyncio.to_thread(_called, getattr(door.session, tool.name), arguments)
+            return await answer(arguments, waits=True)
+
+        async def answer(arguments: dict[str, Any], *, waits: bool) -> str:
+            async with self._pool.door(self._conversation(), _place()[0], waits=waits) as door:
+                own = getattr(door.session, tool.name)
+                return await asyncio.to_thread(_called, own, arguments) if waits else _called(own, arguments)
 
         return StructuredTool.from_function(
             func=call,

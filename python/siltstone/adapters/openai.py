@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterable, Awaitable, Callable, Iterable
+from collections.abc import AsyncIterable, Awaitable, Callable, Coroutine, Iterable
 from typing import Any, Final, Generic, Self, TypeVar, cast
 
-from siltstone.adapters.base import AnySession, RawDoor, abegun_again, begun_again, memory_tools, sync_session
+from siltstone.adapters.base import (
+    AnySession,
+    RawDoor,
+    at_once,
+    begun_again,
+    done,
+    each_at_once,
+    memory_tools,
+    sync_session,
+)
 from siltstone.errors import ConfigError
 
 T = TypeVar("T")
@@ -34,17 +43,21 @@ def prepared(session: AnySession, create: Callable[..., T]) -> PreparedCreate[T]
         session: The session of the conversation, a ``Session``.
         create: ``client.chat.completions.create``, ``client.responses.create``, or a similar function.
     """
-    return PreparedCreate(sync_session(session), create)
+    return PreparedCreate(sync_session(session), create, waits=False)
 
 
-def async_prepared(session: AnySession, create: Callable[..., Awaitable[T]]) -> AsyncPreparedCreate[T]:
+def async_prepared(
+    session: AnySession, create: Callable[..., Awaitable[T]]
+) -> PreparedCreate[Coroutine[Any, Any, T]]:
     """:func:`prepared` for an async client, with a ``Session`` or an ``AsyncSession``."""
-    return AsyncPreparedCreate(session, create)
+    return PreparedCreate(session, create, waits=True)
 
 
-class _Call(Generic[T]):
-    def __init__(self, session: AnySession, create: Callable[..., T]) -> None:
-        self.session, self._create, self._door = session, create, RawDoor(session)
+class PreparedCreate(Generic[T]):
+    """A wrapped ``create`` function, made by :func:`prepared` or :func:`async_prepared`."""
+
+    def __init__(self, session: AnySession, create: Callable[..., Any], *, waits: bool) -> None:
+        self.session, self._create, self._door, self._waits = session, create, RawDoor(session), waits
 
     def tools(self, form: Any = "openai") -> list[dict[str, Any]]:
         """The definitions of ``memory_search`` and ``memory_get``, in the *form* of Chat Completions.
@@ -53,10 +66,6 @@ class _Call(Generic[T]):
         """
         return [each.definition(form) for each in memory_tools(self.session)]
 
-
-class PreparedCreate(_Call[T]):
-    """A wrapped ``create`` function, made by :func:`prepared`."""
-
     def __call__(self, **options: Any) -> T:
         """Calls ``create`` with the view, and returns its answer. Its other errors are raised unchanged.
 
@@ -64,64 +73,35 @@ class PreparedCreate(_Call[T]):
             ConfigError: neither ``messages`` nor ``input`` is given, or both are; or the server would keep
                 the conversation (``previous_response_id``, ``conversation``).
         """
-        key = _key(options)
+        answer = self._called(options)
+        return cast("T", answer if self._waits else at_once(answer))
+
+    async def _called(self, options: dict[str, Any]) -> Any:
+        key, waits = _key(options), self._waits
         self._door.model = options.get("model")
-        messages = self._door.prepare(_listed(options[key]))
-
-        def recover(error: Exception) -> None:
-            nonlocal messages
-            messages = self._door.recover(error)  # raises the error itself if it is not an overflow
-
-        def send() -> Any:
-            while True:
-                try:
-                    stream.newest = self._create(**{**options, key: messages})
-                    return stream.newest
-                except Exception as error:
-                    recover(error)
-
-        stream = _Stream(None)
-        answer = send()
-        if options.get("stream") and isinstance(answer, Iterable):
-            stream.events = begun_again(answer, send, recover)
-            return cast("T", stream)
-        self._door.heard(getattr(answer, "usage", None), _said(answer))
-        return cast("T", answer)
-
-
-class AsyncPreparedCreate(_Call[Awaitable[T]]):
-    """A wrapped async ``create`` function, made by :func:`async_prepared`."""
-
-    async def __call__(self, **options: Any) -> T:
-        """Calls ``create`` with the view, and returns its answer. Its other errors are raised unchanged.
-
-        Raises:
-            ConfigError: neither ``messages`` nor ``input`` is given, or both are; or the server would keep
-                the conversation (``previous_response_id``, ``conversation``).
-        """
-        key = _key(options)
-        self._door.model = options.get("model")
-        messages = await self._door.aprepare(_listed(options[key]))
+        messages = await done(self._door.prepare(_listed(options[key]), waits=waits))
 
         async def recover(error: Exception) -> None:
             nonlocal messages
-            messages = await self._door.arecover(error)
+            messages = await done(self._door.recover(error, waits=waits))  # or raises the error itself
 
         async def send() -> Any:
             while True:
                 try:
-                    stream.newest = await self._create(**{**options, key: messages})
+                    stream.newest = await done(self._create(**{**options, key: messages}))
                     return stream.newest
                 except Exception as error:
                     await recover(error)
 
         stream = _Stream(None)
         answer = await send()
-        if options.get("stream") and isinstance(answer, AsyncIterable):
-            stream.events = abegun_again(aiter(answer), send, recover)
-            return cast("T", stream)
-        await self._door.aheard(getattr(answer, "usage", None), _said(answer))
-        return cast("T", answer)
+        if options.get("stream") and isinstance(answer, AsyncIterable if waits else Iterable):
+            stream.events = begun_again(answer, send, recover)
+            if not waits:
+                stream.events = each_at_once(stream.events)
+            return stream
+        await self._door.heard(getattr(answer, "usage", None), _said(answer), waits=waits)
+        return answer
 
 
 class _Stream:

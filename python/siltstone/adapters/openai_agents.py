@@ -10,8 +10,8 @@ from siltstone.adapters.base import (
     AnySession,
     Door,
     Ready,
-    abegun_again,
     acalled_tool,
+    begun_again,
     called,
     memory_tools,
     new_items,
@@ -158,7 +158,7 @@ class SiltstoneSession:
             )
         stored, self._door.model = self._stored or await self.get_items(), model
         self._known = [*stored, *new_items(stored, items, self._door.dialect)]
-        self._sent = await self._door.aprepare(self._known, request.input)
+        self._sent = await self._door.prepare(self._known, request.input, waits=True)
         self._charge(self._sent.usage)
         return ModelInputData(input=self._sent.messages, instructions=request.instructions)
 
@@ -170,7 +170,7 @@ class SiltstoneSession:
         """
         if self._sent is None:  # the request is none of this session
             raise error
-        self._sent = await self._door.arecover(error, self._sent)
+        self._sent = await self._door.recover(error, self._sent, waits=True)
         self._charge(self._sent.usage)
         return self._sent.messages
 
@@ -181,7 +181,7 @@ class SiltstoneSession:
         return new[-1] if new else None
 
     async def _observe(self, items: Sequence[Item]) -> None:
-        await self._door.aobserve(items)
+        await self._door.observe(items, waits=True)
         self._known = list(items)
 
     def _enter(self, wrapper: Any) -> None:
@@ -228,7 +228,7 @@ class RecoveringModel(Model):
         def stream() -> Any:
             return self._model.stream_response(system_instructions, sent, *args, **kwargs)
 
-        async for event in abegun_again(stream(), stream, recover):
+        async for event in begun_again(stream(), stream, recover):
             yield event
 
     async def close(self) -> None:

@@ -14,7 +14,7 @@ from typing import Any, Generic, TypeAlias, TypeVar
 from uuid import UUID
 
 from siltstone import checks
-from siltstone.adapters.base import AnySession, Door, memory_tools, sync_session
+from siltstone.adapters.base import AnySession, Door, at_once, memory_tools, sync_session
 from siltstone.adapters.host import HostDialect
 from siltstone.errors import ConfigError
 from siltstone.hooks import gives_coroutine
@@ -111,24 +111,28 @@ class Pool(Generic[M]):
             return memory_tools(self._one.session)
         return [memory_search(lambda _query, _limit, **_: []), memory_get(lambda _handle: None)]
 
-    @contextmanager
-    def door(self, conversation: str | None, thread: str | None = None) -> Iterator[Door[M]]:
+    @asynccontextmanager
+    async def door(
+        self, conversation: str | None, thread: str | None = None, *, waits: bool = True
+    ) -> AsyncIterator[Door[M]]:
         """The session of *conversation*, open while the block runs.
 
         *thread* is the name that the host itself keeps for the conversation, from one process to the next;
-        None if it has none.
+        None if it has none. A sync hook of the framework does not wait.
 
         Raises:
             ConfigError: the host named no conversation, although each has its own session; or it named a
-                second one, although there is one session; or the session was opened as an ``AsyncSession``.
+                second one, although there is one session; or the hook does not wait, and the session was
+                opened as an ``AsyncSession``.
         """
         if self._one is not None:
             yield self._of(thread, self._one)
             return
         name = _named(conversation)
         while (kept := self._taken(name)) is None:  # another thread may close it again before it is taken
-            session = self._opened(name)
-            if session is not None:
+            if waits:
+                await self._aopened(name)
+            elif (session := self._opened(name)) is not None:
                 _dropped(session)
                 raise ConfigError(
                     f"the session of conversation {name!r} is opened as an AsyncSession, and the framework "
@@ -140,32 +144,16 @@ class Pool(Generic[M]):
             yield kept.door
         finally:
             for idle in self._returned(kept):
-                sync_session(idle.door.session).close()
-
-    @asynccontextmanager
-    async def adoor(self, conversation: str | None, thread: str | None = None) -> AsyncIterator[Door[M]]:
-        """:meth:`door`, for an async hook of the framework."""
-        if self._one is not None:
-            yield self._of(thread, self._one)
-            return
-        name = _named(conversation)
-        while (kept := self._taken(name)) is None:
-            await self._aopened(name)
-        try:
-            yield kept.door
-        finally:
-            for idle in self._returned(kept):
-                await _closed(idle.door.session)
+                await _closed(idle.door.session, waits)
 
     def close(self) -> None:
         """Closes the sessions that were opened here."""
-        for kept in self._emptied():
-            sync_session(kept.door.session).close()
+        at_once(self.aclose(waits=False))
 
-    async def aclose(self) -> None:
+    async def aclose(self, *, waits: bool = True) -> None:
         """:meth:`close`, for async sessions too."""
         for kept in self._emptied():
-            await _closed(kept.door.session)
+            await _closed(kept.door.session, waits)
 
     def _of(self, thread: str | None, one: Door[M]) -> Door[M]:
         """The only door, for the only *thread*."""
@@ -293,8 +281,10 @@ def _dropped(session: Any) -> None:
         close()  # else Python warns that it was never awaited
 
 
-async def _closed(session: AnySession) -> None:
-    if isinstance(session, AsyncSession):
+async def _closed(session: AnySession, waits: bool = True) -> None:
+    if not waits:
+        sync_session(session).close()
+    elif isinstance(session, AsyncSession):
         await session.close()
     else:
         await asyncio.to_thread(session.close)

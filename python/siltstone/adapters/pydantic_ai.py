@@ -429,9 +429,9 @@ class SiltstoneCapability(AbstractCapability[DepsT], Generic[DepsT]):
     ) -> ModelRequestContext:
         """Replaces the history by the session's view in this request."""
         stored = list(ctx.messages)
-        async with self._pool.adoor(ctx.conversation_id, named_by_host(ctx.conversation_id)) as door:
+        async with self._pool.door(ctx.conversation_id, named_by_host(ctx.conversation_id)) as door:
             door.model = ctx.model
-            ready = await door.aprepare(stored, request_context.messages)
+            ready = await door.prepare(stored, request_context.messages, waits=True)
         self._account(ctx, ready)
         request_context.messages = ready.messages
         self._sent[_run(ctx)] = ready
@@ -463,8 +463,9 @@ class SiltstoneCapability(AbstractCapability[DepsT], Generic[DepsT]):
         """
         if _Retry is None:
             raise error
-        async with self._pool.adoor(ctx.conversation_id, named_by_host(ctx.conversation_id)) as door:
-            ready = await door.arecover(error, self._sent[_run(ctx)])  # raises *error* if it cannot help
+        async with self._pool.door(ctx.conversation_id, named_by_host(ctx.conversation_id)) as door:
+            refused = self._sent[_run(ctx)]
+            ready = await door.recover(error, refused, waits=True)  # raises *error* if it cannot help
         self._account(ctx, ready)
         self._smaller[_run(ctx)] = ready.messages
         if self.rewrite_history:
@@ -474,8 +475,8 @@ class SiltstoneCapability(AbstractCapability[DepsT], Generic[DepsT]):
     async def after_run(self, ctx: RunContext[DepsT], *, result: AgentRunResult[Any]) -> AgentRunResult[Any]:
         """Gives the final answer to the session."""
         self._sent.pop(_run(ctx), None)
-        async with self._pool.adoor(ctx.conversation_id, named_by_host(ctx.conversation_id)) as door:
-            await door.aobserve(result.all_messages())
+        async with self._pool.door(ctx.conversation_id, named_by_host(ctx.conversation_id)) as door:
+            await door.observe(result.all_messages(), waits=True)
         return result
 
     def get_toolset(self) -> FunctionToolset[DepsT] | None:
@@ -498,7 +499,7 @@ class SiltstoneCapability(AbstractCapability[DepsT], Generic[DepsT]):
 
     def _caller(self, name: str) -> Callable[..., Any]:
         async def call(ctx: RunContext[DepsT], **arguments: Any) -> str:
-            async with self._pool.adoor(ctx.conversation_id, named_by_host(ctx.conversation_id)) as door:
+            async with self._pool.door(ctx.conversation_id, named_by_host(ctx.conversation_id)) as door:
                 return await acalled_tool(getattr(door.session, name), arguments)
 
         return call

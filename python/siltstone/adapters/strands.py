@@ -9,7 +9,7 @@ import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from siltstone.adapters.base import Door, abegun_again, requires
+from siltstone.adapters.base import Door, begun_again, requires
 from siltstone.adapters.host import HostDialect, blocks_of, text_block
 from siltstone.adapters.pool import MOST_OPEN, Pool, Source
 from siltstone.errors import ToolError
@@ -330,7 +330,7 @@ class SiltstonePlugin(Plugin):
         """Runs a model call with the session's view."""
         stored: list[Any] = list(context.agent.messages)
         name = _conversation(context.agent)
-        async with self._pool.adoor(name, name) as door:
+        async with self._pool.door(name, name) as door:
             async for event in self._called(door, stored, context, next_fn):
                 yield event
 
@@ -342,26 +342,26 @@ class SiltstonePlugin(Plugin):
         next_fn: Callable[[InvokeModelContext], AsyncIterator[Any]],
     ) -> AsyncIterator[Any]:
         door.model = dict(context.agent.model.get_config() or {}).get("model_id")
-        ready = await door.aprepare(stored, list(context.messages))
+        ready = await door.prepare(stored, list(context.messages), waits=True)
         self._charge(context.agent, ready.usage)
 
         async def recover(error: Exception) -> None:
             nonlocal ready
-            ready = await door.arecover(error, ready)
+            ready = await door.recover(error, ready, waits=True)
             self._charge(context.agent, ready.usage)
 
         def stream() -> AsyncIterator[Any]:
             request: Any = alternating(ready.messages)
             return next_fn(context.replace(messages=request))
 
-        async for event in abegun_again(stream(), stream, recover):
+        async for event in begun_again(stream(), stream, recover):
             yield event
 
     async def _ended(self, event: AfterInvocationEvent) -> None:
         """Gives the final answer to the session."""
         name = _conversation(event.agent)
-        async with self._pool.adoor(name, name) as door:
-            await door.aobserve(list(event.agent.messages))
+        async with self._pool.door(name, name) as door:
+            await door.observe(list(event.agent.messages), waits=True)
 
     def _charge(self, agent: Any, records: Iterable[UsageRecord]) -> None:
         for record in records:
@@ -376,7 +376,7 @@ class SiltstonePlugin(Plugin):
     def _tool(self, tool: Tool, name: str | None) -> PythonAgentTool:
         async def call(tool_use: Any, **_kwargs: Any) -> Any:
             status = "success"
-            async with self._pool.adoor(name, name) as door:
+            async with self._pool.door(name, name) as door:
                 own = getattr(door.session, tool.name)
                 try:
                     text = await asyncio.to_thread(lambda: own.run(own.read(tool_use["input"])))
