@@ -32,7 +32,7 @@ from siltstone.archive.records import (
     write_knowledge,
     write_segments,
 )
-from siltstone.knowledge import Fact, new_fact
+from siltstone.knowledge import Fact
 
 DAY = 86_400_000
 
@@ -296,22 +296,15 @@ def test_a_line_that_a_crash_has_cut_off_swallows_no_later_one(tmp_path: Path) -
 
 
 def test_our_own_file_has_everything(tmp_path: Path) -> None:
-    fact = new_fact("goal", "ship it", session_id="s", source_ranges=((1, 3),), topics=("api",), tags=("x",))
     raw = {"role": "user", "content": "half a \ud83d character"}
     records = [
         Record("message", "s", {"seq": 0, "created_at": 5, "raw": raw}),
-        Record.of(fact),
-        Record("vector", "s", {"entry_id": 1, "values": [0.5]}),
+        Record("known", "s", {"key": "1", "state": "goal", "body": {"content": "ship it"}}),
     ]
     path = tmp_path / "all.jsonl"
-    assert write_everything(path, iter(records)) == 3
+    assert write_everything(path, iter(records)) == 2
     loaded = read_everything(path)
     read = list(loaded)
-    assert [(each.kind, each.session_id) for each in read] == [
-        ("message", "s"),
-        ("fact", "s"),
-        ("vector", "s"),
-    ]
+    assert read == records
     assert read[0].body["raw"] == raw
-    assert read[1].fact() == fact
     assert loaded.skipped == 0

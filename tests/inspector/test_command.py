@@ -16,9 +16,6 @@ from pathlib import Path
 import pytest
 
 from inspecting import make_store, started
-from siltstone import MemoryStore, Session
-from siltstone.inspector import Subject
-from siltstone.inspector.app import Watch
 
 
 def refused(*arguments: object) -> str:
@@ -132,28 +129,3 @@ def test_the_browser_is_led_by_a_file_that_only_its_owner_reads(tmp_path: Path) 
             server.wait(300)
         finally:
             server.kill()
-
-
-def test_nothing_is_asked_of_a_store_whose_files_are_as_they_were(tmp_path: Path) -> None:
-    with Session.open(tmp_path, "s") as session:
-        session.append({"role": "user", "content": "silt"})
-        with Subject(
-            str(tmp_path), lambda read_only: MemoryStore.open(tmp_path, read_only=read_only)
-        ) as subject:
-            watch = Watch(subject)
-            assert not watch.is_still(), "there was no look before"
-            settle(tmp_path)
-            watch.is_still()
-            assert watch.is_still()
-            session.append({"role": "user", "content": "mud"})
-            assert not watch.is_still()
-            assert not watch.is_still(), "another write of the same moment may have its time"
-            settle(tmp_path)
-            watch.is_still()
-            assert watch.is_still()
-
-
-def settle(place: Path) -> None:
-    """Lets the files of a store look as if they were written long ago."""
-    for file in (place / "memory").glob("memory.sqlite3*"):
-        os.utime(file, (1_000, 1_000))

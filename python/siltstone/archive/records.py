@@ -7,7 +7,7 @@ import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from time import monotonic, sleep
@@ -15,7 +15,7 @@ from typing import Any, BinaryIO, Final, Generic, TypeAlias, TypeVar
 
 from siltstone.documented import estimate_utf16
 from siltstone.errors import ConfigError
-from siltstone.knowledge import KINDS, Correction, Fact, entities_of, fact_of, topics_of
+from siltstone.knowledge import KINDS, Fact, entities_of, topics_of
 from siltstone.memory.entry import StoredEntry
 from siltstone.messages.json_text import dump
 
@@ -409,9 +409,7 @@ def _id_of(name: str) -> str:
 # siltstone's own file format: all parts of a session, with one JSON line for each part.
 
 FORMAT: Final = "siltstone-archive-1"
-_KINDS: Final = frozenset(
-    {"session", "message", "entry", "fact", "correction", "known", "compaction", "end", "vector"}
-)
+_KINDS: Final = frozenset({"session", "message", "entry", "known", "compaction", "end"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -420,8 +418,8 @@ class Record:
 
     Attributes:
         kind: ``session`` (its namespace and clock, before all else), ``message``, ``compaction`` (followed by
-            its entries), ``end`` (the lines after it belong to no compaction), ``entry``, ``fact``,
-            ``correction``, ``known`` (a row of facts in the form of a store) or ``vector``.
+            its entries), ``end`` (the lines after it belong to no compaction), ``entry`` or ``known`` (a row
+            of facts in the form of a store).
         session_id: The session.
         body: The fields. A message has ``seq``, ``created_at`` and ``raw``, the caller's own JSON.
     """
@@ -429,22 +427,6 @@ class Record:
     kind: str
     session_id: str
     body: Mapping[str, Any]
-
-    @classmethod
-    def of(cls, known: Fact | Correction, session_id: str = "") -> Record:
-        """The record of a fact or a correction."""
-        kind = "fact" if isinstance(known, Fact) else "correction"
-        return cls(kind, known.session_id if isinstance(known, Fact) else session_id, asdict(known))
-
-    def fact(self) -> Fact:
-        """The fact in a record of kind ``fact``. Unknown fields are left out.
-
-        Raises:
-            ConfigError: the record has another kind, or no valid fact.
-        """
-        if self.kind != "fact":
-            raise ConfigError(f"a record of kind {self.kind!r} holds no fact", field="kind", value=self.kind)
-        return fact_of(self.body)
 
 
 def write_everything(path: str | os.PathLike[str], records: Iterable[Record]) -> int:

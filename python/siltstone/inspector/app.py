@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import os
 import socket
-import time
 from collections.abc import AsyncIterator, Callable
 
 from starlette.applications import Starlette
@@ -25,8 +23,6 @@ from siltstone.inspector.sessions import Subject
 
 LOOK = 0.25  #: seconds between two looks
 _ALIVE = 60  #: looks after which a page hears that nothing happened
-_ANYWAY = 20  #: looks after which the store itself is asked, whatever its files say
-_SETTLED = 0.1  #: seconds after which another write would have given a file another time
 
 
 class Live:
@@ -42,14 +38,11 @@ class Live:
         return StreamingResponse(self._events(request, session_id, kinds), media_type="text/event-stream")
 
     async def _events(self, request: Request, session_id: str | None, facts: bool) -> AsyncIterator[str]:
-        last, quiet, watch = "", 0, Watch(self._subject)
+        last, quiet = "", 0
         yield "retry: 1000\n\n"
         while not await request.is_disconnected():
             quiet += 1
-            if last and watch.is_still() and quiet % _ANYWAY:
-                now = last
-            else:
-                now = await run_in_threadpool(stamp, self._subject, session_id, facts=facts)
+            now = await run_in_threadpool(stamp, self._subject, session_id, facts=facts)
             if now != last:
                 yield f"event: stamp\ndata: {now}\n\n"
                 last, quiet = now, 0
@@ -57,36 +50,6 @@ class Live:
                 yield ": nothing new\n\n"
                 quiet = 0
             await asyncio.sleep(LOOK)
-
-
-class Watch:
-    """Tells whether the files of a store are as they were at the last look, without a question to the store.
-
-    A store that has no files is never still. A file that was written a moment ago is not still either: its
-    time may be that of an earlier write.
-    """
-
-    def __init__(self, subject: Subject) -> None:
-        path = getattr(subject.store, "path", "")
-        names = ("memory.sqlite3", "memory.sqlite3-wal") if path else ()
-        self._files = [os.path.join(path, "memory", name) for name in names]  # noqa: PTH118 - four times a second
-        self._seen: list[tuple[int, int, int]] = []
-
-    def is_still(self) -> bool:
-        """Whether nothing was written since the last call."""
-        seen = [_sign(file) for file in self._files]
-        still = bool(seen) and seen == self._seen and time.time() - max(seen)[0] / 1e9 > _SETTLED
-        self._seen = seen
-        return still
-
-
-def _sign(file: str) -> tuple[int, int, int]:
-    """When a file was written, its size, and which file it is; zeros for none."""
-    try:
-        found = os.stat(file)  # noqa: PTH116 - as above
-    except OSError:
-        return 0, 0, 0
-    return found.st_mtime_ns, found.st_size, found.st_ino
 
 
 def stamp(subject: Subject, session_id: str | None, *, facts: bool = False) -> str:

@@ -18,7 +18,7 @@ from siltstone.archive import records as archived
 from siltstone.archive.files import write_vectors
 from siltstone.documented import DIMENSION, hash_vector
 from siltstone.engine import Outcome
-from siltstone.knowledge import KINDS, FactRows, StoredFacts, fact_of, learn
+from siltstone.knowledge import KINDS, FactRows, StoredFacts
 from siltstone.llm import Steps
 from siltstone.memory import log as logs
 from siltstone.memory.base import Store, entries_of, rows_of
@@ -358,10 +358,6 @@ class _SessionImport:
                 self._known.append((None, str(body["key"]), str(body["state"]), dump(fields)))
                 if len(self._known) == _PAGE:
                     self._write_known()
-            case "fact":
-                fact = replace(fact_of(body), session_id=self._session)
-                learn(_facts(self._store, self._session), [fact])
-                self._done.facts += 1
             case _:
                 self._done.skipped += 1
 
