@@ -24,7 +24,7 @@ from siltstone.engine import Compacted, Failed
 from siltstone.events import ContextCritical, ContextWarning
 from siltstone.memory.log import Derived
 from siltstone.messages import Message
-from siltstone.session.policy_history import PAST, PolicyLine
+from siltstone.session.state import PAST, PolicyLine
 from siltstone.systems.waterfall.config import WaterfallConfig
 from siltstone.testing import ScriptedModel
 

@@ -19,10 +19,9 @@ from siltstone.llm import Steps
 from siltstone.messages import InjectedMessage, Message, opens_turn, read_message, validate_history
 from siltstone.messages.message import RULE_ROLES
 from siltstone.messages.results import GET_NAME
-from siltstone.session.background import Job
+from siltstone.session.concurrency import Job
 from siltstone.session.core import SessionCore
-from siltstone.session.policy_history import written
-from siltstone.session.state import RangeSet, SessionState, View, covered
+from siltstone.session.state import RangeSet, SessionState, View, covered, written
 
 if TYPE_CHECKING:
     from siltstone.engine import Outcome, Plan, Skipped
