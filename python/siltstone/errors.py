@@ -212,7 +212,7 @@ class SecretRefusedError(SiltstoneError, ValueError):
 
 
 class SessionBusyError(SiltstoneError, TimeoutError):
-    """Another call of the session has compacted for longer than ``compaction_timeout``.
+    """Another call of the session has compacted for longer than ten minutes.
 
     Carries ``session_id`` and ``waited``, in seconds.
     """

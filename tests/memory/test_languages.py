@@ -10,7 +10,6 @@ from reference import lexical
 from siltstone.errors import ConfigError, ReadOnlyStoreError
 from siltstone.memory import Entry
 from siltstone.memory.limits import LANGUAGES
-from siltstone.session import Session
 from siltstone.stores import MemoryStore
 
 TURKISH = "Irmağın kıyısındaki eski kapıların anahtarları nerede ve nasıl saklanıyor?"
@@ -143,17 +142,6 @@ def test_another_language_reads_every_text_anew(tmp_path: Path) -> None:
         assert "Häuser 5" in found(store, "Häuser 5")
     with MemoryStore.open(tmp_path) as store:
         assert (store.language, found(store, "Haus")) == ("en", [])
-
-
-@pytest.mark.parametrize("preset", [None, "meerkat"])
-def test_a_session_settles_the_language_of_its_store(tmp_path: Path, preset: str | None) -> None:
-    options = {} if preset is None else {"preset": preset}
-    with Session.open(tmp_path, "s", language="de", **options) as session:  # type: ignore[call-overload]
-        assert session.store.language == "de"
-        with pytest.raises(ConfigError, match="language is of a store"):
-            Session.open(None, "t", memory=session.store, language="de")
-    with pytest.raises(ConfigError, match="not 'fr'"):
-        Session.open(tmp_path, "s", language="fr")
 
 
 @pytest.mark.parametrize(

@@ -120,7 +120,7 @@ def session(store: Store) -> Iterator[Session]:
     model = Gate()
     session = Session.open(
         None, "s", memory=store, policy=small(300), model=model, knowledge=KnowledgeConfig(min_entries=1),
-        recall=True, allow_forget=True, context_window=3_000, compaction_timeout=None,
+        recall=True, allow_forget=True, context_window=3_000,
     )  # fmt: skip
     session.append(*conversation(6))
     compacts = threading.Thread(target=session.compact)

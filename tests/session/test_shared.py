@@ -110,11 +110,10 @@ def test_a_second_prepare_waits_for_the_compaction_under_way(store: Store) -> No
     assert session.compactions()
 
 
-def test_a_wait_has_its_own_error_and_its_end(store: Store) -> None:
+def test_a_wait_has_its_own_error_and_its_end(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("siltstone.session.session.COMPACTION_TIMEOUT", 0.01)
     model = Gate("A summary.")
-    session = Session.open(
-        None, "s", memory=store, policy=POLICY, model=model, context_window=WINDOW, compaction_timeout=0.01
-    )
+    session = Session.open(None, "s", memory=store, policy=POLICY, model=model, context_window=WINDOW)
     session.append(*conversation(8))
     first = threading.Thread(target=session.compact, daemon=True)
     first.start()

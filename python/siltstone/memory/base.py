@@ -18,17 +18,6 @@ if TYPE_CHECKING:
     from siltstone.memory.hits import Reranker, Scorer
 
 
-class LanguageSettler(Protocol):
-    """A store with a setting for the languages of its texts."""
-
-    def settle_language(self, language: str | Sequence[str]) -> None:
-        """Settles the language, unless it was settled before.
-
-        Raises:
-            ConfigError: an unknown language, or another one was settled before.
-        """
-
-
 HURRIED: ContextVar[bool] = ContextVar("siltstone_hurried", default=False)
 """Whether this call can do without its store: one on a server that is away fails it soon."""
 

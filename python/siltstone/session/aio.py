@@ -9,7 +9,6 @@ from collections.abc import Awaitable, Callable, Coroutine, Generator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import copy_context
 from functools import partial, wraps
-from types import EllipsisType
 from typing import Any, Concatenate, Final, Generic, NoReturn, ParamSpec, Self, TypeVar, Unpack
 
 from siltstone.compaction.base import Compactor
@@ -18,7 +17,7 @@ from siltstone.errors import ConfigError, SessionBusyError, refuse
 from siltstone.knowledge import Learned
 from siltstone.llm import AsyncModels, Steps, advanced, run_async
 from siltstone.session.boundary import Prepared
-from siltstone.session.calls import CLOSING_SECONDS, OWN_POLICY, BaseSession, OwnPolicy
+from siltstone.session.calls import CLOSING_SECONDS, COMPACTION_TIMEOUT, OWN_POLICY, BaseSession, OwnPolicy
 from siltstone.session.concurrency import Call, Claim, Job
 from siltstone.session.learning import extraction
 from siltstone.session.opening import Opened, Options, Path, open_session, shows_options
@@ -209,7 +208,7 @@ class AsyncSession(BaseSession):
     async def _drive(self, job: Job) -> None:
         await run_async(job.steps(), self._model, in_thread)
 
-    async def _read(self, timeout: float | None) -> Learned:
+    async def _read(self, timeout: float) -> Learned:
         model = self._calls.extraction_model(self._model)
         if model is None:
             return Learned()
@@ -236,10 +235,10 @@ class AsyncSession(BaseSession):
         with self._core.calls.begin(what, key) as call:
             return await work(call)
 
-    async def _run(self, flow: Steps[T], timeout: float | EllipsisType | None = ...) -> T:
+    async def _run(self, flow: Steps[T], timeout: float | None = None) -> T:
         """Drives *flow* when no other call of this session may compact."""
         self._core.origin.check()  # before any lock
-        seconds = self._timeout if isinstance(timeout, EllipsisType) else timeout
+        seconds = COMPACTION_TIMEOUT if timeout is None else timeout
         slot, claim = self._core.slot, Claim(flow)
         begin = partial(advanced, partial(next, flow))
         try:

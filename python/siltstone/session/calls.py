@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("siltstone")
 
+COMPACTION_TIMEOUT = 600.0  #: seconds that a call waits for a compaction of another thread
 CLOSING_SECONDS: Final = 0.9  #: seconds that ``close`` waits for a reader of facts
 OFFLOAD_TOKENS = 1_000  #: tokens of an offloaded result that stay in view, by default
 _WHOLE: Final = 1 << 30  #: tokens: no answer is larger
@@ -511,12 +512,11 @@ class SessionCalls:
                 False,
             )
 
-    def busy(self, seconds: float | None) -> SessionBusyError:
+    def busy(self, seconds: float) -> SessionBusyError:
         """The error of a call that waited for another one."""
         waited = f" for {seconds:g} s" if seconds and not self.core.slot.is_own else ""
         return SessionBusyError(
-            f"session {self.core.session_id!r} is being compacted by another call{waited}: wait for that, or "
-            "open the session with a longer compaction_timeout",
+            f"session {self.core.session_id!r} is being compacted by another call{waited}: wait for that",
             session_id=self.core.session_id,
             waited=seconds,
         )
@@ -566,7 +566,7 @@ class BaseSession:
 
     def __init__(self, opened: Opened) -> None:
         """Use :meth:`Session.open`."""
-        self._core, self._model, self._timeout = opened.core, opened.model, opened.timeout
+        self._core, self._model = opened.core, opened.model
         self._opened = opened
         self._owns_store = opened.owns_store
         self._calls = SessionCalls(opened)
@@ -780,7 +780,7 @@ class BaseSession:
         """Asks the model for all that *job* wants."""
         raise NotImplementedError
 
-    def _read(self, timeout: float | None) -> Any:
+    def _read(self, timeout: float) -> Any:
         """Reads messages for facts, if a reader at work ends within *timeout* seconds."""
         raise NotImplementedError
 

@@ -19,7 +19,6 @@ from typing import (
     TypeAlias,
     TypedDict,
     TypeVar,
-    cast,
     runtime_checkable,
 )
 
@@ -28,7 +27,7 @@ from siltstone.compaction.base import Compactor, Trigger, check_policy
 from siltstone.errors import ConfigError, ReadOnlyStoreError, refuse
 from siltstone.hooks import HOOK_TIMEOUT, CompactionHooks, checked_hooks, gives_coroutine
 from siltstone.llm import Models, run
-from siltstone.memory.base import LanguageSettler, Store, sessions_of
+from siltstone.memory.base import Store, sessions_of
 from siltstone.memory.opening import is_database, open_store
 from siltstone.session.boundary import compaction
 from siltstone.session.core import Retention, SessionCore
@@ -304,11 +303,9 @@ class SessionOptions(TypedDict, Generic[ModelT, BeforeT, AfterT], total=False):
     on_before_compact: BeforeT | None
     on_after_compact: AfterT | None
     hook_timeout: float | None
-    compaction_timeout: float | None
     check: bool
     retention: Retention | None
     time_zone: tzinfo | str | None
-    language: str | Sequence[str] | None
     background: bool
     unrelated: Unrelated
 
@@ -327,13 +324,10 @@ StoreOptions: TypeAlias = "SessionOptions[Models, BeforeCompact, AfterCompact]"
 
 Path = str | os.PathLike[str]
 
-COMPACTION_TIMEOUT = 600.0  #: seconds that a call waits for a compaction of another thread
-
 DEFAULTS: Final = Options[Any, Any, Any](
     context_window=None, agent_model=None, reserved_tokens=0, memory=True, index_tools=True, recall=False,
     allow_forget=False, archive=None, hooks=(), on_before_compact=None, on_after_compact=None, check=False,
-    hook_timeout=HOOK_TIMEOUT, compaction_timeout=COMPACTION_TIMEOUT, time_zone=None,
-    language=None, background=True, unrelated="first",
+    hook_timeout=HOOK_TIMEOUT, time_zone=None, background=True, unrelated="first",
 )  # fmt: skip
 """The defaults of options; an option that is not here means another thing if it is left out."""
 
@@ -362,7 +356,6 @@ class Opened(NamedTuple):
     policy: Compactor | None
     model: Any
     owns_store: bool
-    timeout: float | None
     recall: RecallConfig | None
     allow_forget: bool = False
     preset: Preset | None = None
@@ -408,9 +401,6 @@ def open_session(
         policy.check_overhead(reserved, window)
     model = options["model"] if "model" in options else _model(policy)
     check_model(model, is_async=is_async)
-    timeout = options["compaction_timeout"]
-    if timeout is not None:
-        checks.pause("compaction_timeout", timeout, "None or ")
     archive = _archive(options["archive"])
     recall = _recall(options["recall"], options["memory"])
     time_zone = _time_zone(options["time_zone"])
@@ -425,19 +415,10 @@ def open_session(
     allow_forget = options["allow_forget"]
     checks.boolean("allow_forget", allow_forget)
     checks.one_of("unrelated", options["unrelated"], UNRELATED)
-    language = options["language"]
-    if language is not None and not isinstance(memory, bool):
-        raise ConfigError(
-            "language is of a store: open the store with it, and the session with that store",
-            "language",
-            language,
-        )
     store, owned = _store(path, session_id, memory, preset)
     if knowledge is not None and "knowledge" not in options and not keeps_facts(store):
         knowledge = None  # it comes with recall, where the store keeps facts
     with _beginning(store, owned):
-        if language is not None:
-            cast(LanguageSettler, store).settle_language(language)
         if preset is not None:
             check_free(store, session_id, preset)
         elif "preset" not in given and (kept := kept_preset(store, session_id, given.get("model"))):
@@ -472,7 +453,7 @@ def open_session(
         if core.clock.limits:
             core.tell_limits(window)
         _begin(core)
-    return Opened(core, policy, model, owned, timeout, recall, allow_forget, preset, time_zone, path, given)
+    return Opened(core, policy, model, owned, recall, allow_forget, preset, time_zone, path, given)
 
 
 @contextmanager

@@ -8,7 +8,6 @@ from concurrent.futures import Future, wait
 from datetime import datetime
 from functools import partial
 from threading import get_ident
-from types import EllipsisType
 from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
 
 from siltstone.compaction.base import Checkpoint, Compactor, MemoryStatus
@@ -19,7 +18,14 @@ from siltstone.memory.database_log import RecallRecord
 from siltstone.memory.entry import ForgetCriteria, ForgetReport, SearchHit, SearchOptions, SearchScope
 from siltstone.messages import RawMessage
 from siltstone.session.boundary import Prepared, forecast
-from siltstone.session.calls import CLOSING_SECONDS, OFFLOAD_TOKENS, OWN_POLICY, BaseSession, OwnPolicy
+from siltstone.session.calls import (
+    CLOSING_SECONDS,
+    COMPACTION_TIMEOUT,
+    OFFLOAD_TOKENS,
+    OWN_POLICY,
+    BaseSession,
+    OwnPolicy,
+)
 from siltstone.session.concurrency import Call, Claim, Job, Slot
 from siltstone.session.opening import Options, Path, open_session, shows_options
 
@@ -110,16 +116,12 @@ class Session(BaseSession):
             hook_timeout: Seconds that each of these two hooks may take, in a thread of its own; None for no
                 limit, in your thread. If a hook raises, hangs or returns a wrong value, the compaction fails.
                 The emergency fit calls neither.
-            compaction_timeout: Seconds that a call waits while another thread's call compacts; None for no
-                limit. After that it raises ``SessionBusyError``.
             check: Whether every request is checked against all rules of its provider; this reads the whole
                 view. Calls and results that do not match are repaired in every request, with and without it.
                 If a fault is left that no repair heals, such as an empty message or messages of two dialects,
                 ``prepare`` raises ``IllegalHistoryError``. An illegal rewrite fails and changes nothing.
             time_zone: The zone in which days begin when the model searches for "yesterday": a ``tzinfo``, or
                 a name such as ``"Europe/Paris"``. None: the zone of the machine.
-            language: The languages of texts in Latin letters, as for ``MemoryStore.open``. The first opening
-                with a language settles it for the store. None: the settled one, or else ``"auto"``.
             background: Whether a policy with tiers asks the model in a thread of its own while the
                 conversation goes on. False: ``prepare`` waits for it.
             unrelated: What a list for ``observe`` means that shares no request with the session, as after a
@@ -187,7 +189,7 @@ class Session(BaseSession):
             InvalidMessageError: not a message. Nothing was written.
             IllegalHistoryError: as for :meth:`append`.
             StoreError: the store could not write. Nothing was written.
-            SessionBusyError: another thread's compaction took longer than ``compaction_timeout``.
+            SessionBusyError: another thread's compaction took longer than ten minutes.
         """
         given = result, tokens, usage
         return self._once("offload", given, lambda call: self._run(self._calls.offload(call, *given)))
@@ -267,7 +269,7 @@ class Session(BaseSession):
                 exceed the window. Nothing was changed.
             IllegalHistoryError: the provider would refuse the history, and the session was opened with
                 ``check=True``. The messages were illegal when they were appended. Nothing was changed.
-            SessionBusyError: another thread's compaction took longer than ``compaction_timeout``.
+            SessionBusyError: another thread's compaction took longer than ten minutes.
         """
         try:
             with self._core.one_look():
@@ -676,7 +678,7 @@ class Session(BaseSession):
         way, this call waits for its end.
         """
         self._calls.check_facts()
-        return self._read(self._timeout)
+        return self._read(COMPACTION_TIMEOUT)
 
     def log(self, start: int = 0, end: int | None = None) -> list[dict[str, Any]]:
         """The appended messages in order, read back from the store.
@@ -747,7 +749,7 @@ class Session(BaseSession):
         Raises:
             StoreConflictError: another worker changed the session meanwhile, or *compaction_id* is not the
                 last one. Nothing was changed.
-            SessionBusyError: another thread's compaction took longer than ``compaction_timeout``.
+            SessionBusyError: another thread's compaction took longer than ten minutes.
         """
         key = () if compaction_id is None else (compaction_id,)
         return self._once("undo", key, lambda call: self._run(self._calls.undo(call)))
@@ -796,7 +798,7 @@ class Session(BaseSession):
     def _drive(self, job: Job) -> None:
         run(job.steps(), self._model)
 
-    def _read(self, timeout: float | None) -> Learned:
+    def _read(self, timeout: float) -> Learned:
         from siltstone.knowledge import Learned
         from siltstone.session.learning import extraction
 
@@ -829,13 +831,13 @@ class Session(BaseSession):
     def _run(
         self,
         flow: Steps[T],
-        timeout: float | EllipsisType | None = ...,
+        timeout: float | None = None,
         slot: Slot | None = None,
         model: Models | None = None,
     ) -> T:
         """Drives *flow* when no other call of this session may compact, or has the given *slot*."""
         self._core.origin.check()  # before any lock
-        seconds = self._timeout if isinstance(timeout, EllipsisType) else timeout
+        seconds = COMPACTION_TIMEOUT if timeout is None else timeout
         slot, model = slot or self._core.slot, model or self._model
         claim = Claim(flow)
         try:
