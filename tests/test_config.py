@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import siltstone
-from siltstone.compaction.results import ClearConfig, CompressConfig, DuplicatesConfig
+from siltstone.compaction.results import ClearConfig, CompressConfig, InPlaceConfig
 from siltstone.config import IN_CODE, find_settings, make_policy, policy_names, read_settings, settings_of
 from siltstone.systems.meerkat import CompactionConfig
 from siltstone.systems.spacebot.config import ChronicleConfig
@@ -284,15 +284,9 @@ BOUNDS: dict[type[Any], dict[str, list[Any]]] = {
         "summary_prefix": [" ", None],
         "request_rule": ["user"],
     },
-    ClearConfig: {
-        "keep_results": [-1],
-        "exclude_tools": ["bash"],
-        "min_reclaim": [-1],
-        "trigger_fraction": [0],
-        "in_use": [1],
-    },
-    CompressConfig: {"min_saving": [0], "seen_bytes": [-1], "exclude_tools": [("a", "")], "in_use": [None]},
-    DuplicatesConfig: {"tools": [("",)], "least_tokens": [0]},
+    ClearConfig: {"keep_results": [-1], "min_reclaim": [-1], "trigger_fraction": [0], "in_use": [1]},
+    CompressConfig: {"in_use": [None]},
+    InPlaceConfig: {"least_tokens": [0]},
 }
 
 

@@ -106,7 +106,7 @@ POLICIES: Final[dict[str, PolicyKind]] = {
     "smart-trim": PolicyKind(SmartTrimConfig, SmartTrim, {}, lambda: SmartTrim.documented().config),
     "compress-tool-output": PolicyKind(results.CompressConfig, results.CompressToolOutput, {}),
     "clear-tool-results": PolicyKind(results.ClearConfig, results.ClearToolResults, {}),
-    "drop-duplicate-reads": PolicyKind(results.DuplicatesConfig, results.DropDuplicateReads, {}),
+    "drop-duplicate-reads": PolicyKind(results.InPlaceConfig, results.DropDuplicateReads, {}),
     "emergency": PolicyKind(_EmergencySettings, _emergency, {}),
     "chain": PolicyKind(_ChainSettings, _chain, {}),
 }

@@ -13,7 +13,7 @@ from hypothesis import given, strategies as st
 import siltstone
 from compacting import Raw, assert_lawful, assistant, outcome, user
 from siltstone._native import condense
-from siltstone.compaction import CompactionContext, Skip, Trigger
+from siltstone.compaction import CompactionContext, Skip, Trigger, results
 from siltstone.compaction.results import CompressConfig
 from siltstone.engine import Compacted
 from siltstone.messages import encode, read_message
@@ -69,15 +69,15 @@ def test_of_two_new_results_the_second_names_the_first_where_that_stays_whole():
     assert "as in m2" in found[3]
 
 
-def test_small_results_excluded_tools_and_skills_stay_and_so_does_what_saves_little():
+def test_small_results_and_skills_stay_and_so_does_what_saves_little(monkeypatch):
     assert shorter([user("Go."), *call("a", ROWS[:300])], least_tokens=1_000) == {}
-    assert shorter([user("Go."), *call("a", ROWS)], exclude_tools=("bash",)) == {}
     assert shorter([user("Go."), *call("a", ROWS, name="Skill")]) == {}
-    assert shorter([user("Go."), *call("a", ROWS)], min_saving=0.9) == {}
     assert shorter([user("Go."), *call("a", ROWS)], Trigger("manual", keeps_substitutes=True)) == {}
+    monkeypatch.setattr(results, "MIN_SAVING", 0.9)
+    assert shorter([user("Go."), *call("a", ROWS)]) == {}
 
 
-def test_the_bounds_of_what_is_touched_are_exact():
+def test_the_bounds_of_what_is_touched_are_exact(monkeypatch):
     result = call("a", ROWS)
     size = BLOCKS.count([read_message(result[1], 0)])
     found = shorter([user("Go."), *result], least_tokens=size)
@@ -85,15 +85,16 @@ def test_the_bounds_of_what_is_touched_are_exact():
     assert shorter([user("Go."), *result], least_tokens=size + 1) == {}
     left = BLOCKS.count([read_message(call("a", found[2])[1], 0)])
     saved = (size - left) / size
-    assert shorter([user("Go."), *result], min_saving=saved) == found
-    assert shorter([user("Go."), *result], min_saving=saved + 0.001) == {}
-    twice = [user("Go."), *call("a", CODE), assistant("Seen."), *call("b", CODE)]
-    assert list(shorter(twice, seen_bytes=len(CODE))) == [5]
-    assert shorter(twice, seen_bytes=len(CODE) - 1) == {}
-    wide = CODE.replace("value", "größe")
-    twice = [user("Go."), *call("a", wide), assistant("Seen."), *call("b", wide)]
-    assert list(shorter(twice, seen_bytes=len(wide.encode()))) == [5]
-    assert shorter(twice, seen_bytes=len(wide.encode()) - 1) == {}
+    monkeypatch.setattr(results, "MIN_SAVING", saved)
+    assert shorter([user("Go."), *result]) == found
+    monkeypatch.setattr(results, "MIN_SAVING", saved + 0.001)
+    assert shorter([user("Go."), *result]) == {}
+    monkeypatch.undo()
+    for text in (CODE, CODE.replace("value", "größe")):
+        twice = [user("Go."), *call("a", text), assistant("Seen."), *call("b", text)]
+        for less, found_at in ((0, [5]), (1, [])):
+            monkeypatch.setattr(results, "SEEN_BYTES", len(text.encode()) - less)
+            assert list(shorter(twice)) == found_at
 
 
 def test_a_result_that_another_step_has_cut_is_not_compressed_on_top(tmp_path: Path):

@@ -17,7 +17,7 @@ import siltstone
 from compacting import SHORT
 from siltstone import messages
 from siltstone.compaction import Compactor
-from siltstone.compaction.results import ClearConfig, DuplicatesConfig
+from siltstone.compaction.results import ClearConfig, InPlaceConfig
 from siltstone.engine import Compacted, Failed, Skipped
 from siltstone.errors import ConfigError
 from siltstone.events import CompactionFailed
@@ -115,12 +115,11 @@ cheap = st.builds(
         keep_results=st.integers(0, 2),
         min_reclaim=st.integers(0, 20),
         least_tokens=st.integers(1, 30),
-        trigger_tokens=st.integers(1, 400),
         estimator=ESTIMATORS,
     ),
 ) | st.builds(
     siltstone.DropDuplicateReads,
-    st.builds(DuplicatesConfig, min_reclaim=st.integers(0, 20), least_tokens=st.integers(1, 30)),
+    st.builds(InPlaceConfig, min_reclaim=st.integers(0, 20), least_tokens=st.integers(1, 30)),
 )
 tiereds = st.builds(
     siltstone.TieredCompactor,

@@ -132,6 +132,9 @@ def _in_one_form(arguments: str) -> str:
 
 # The settings of the cheap steps, each checked when it is set.
 
+UNKNOWN_WINDOW: Final = 50_000  #: the tokens at which a step is due, if the window is unknown
+WAIT_UNTIL: Final = 0.75  #: the share of the window at which a step waits for no cache
+
 
 @dataclass(frozen=True, slots=True)
 class InPlaceConfig:
@@ -139,14 +142,12 @@ class InPlaceConfig:
 
     Attributes:
         trigger_fraction: Share of the window at which the step is due, above 0.
-        trigger_tokens: The same in tokens, for an unknown window.
         min_reclaim: The minimum tokens that a step must free. For less, the provider's cached prefix is left
             unchanged.
         least_tokens: A result with fewer tokens stays as it is.
         estimator: The token rule, as in :class:`CompactionConfig`.
-        wait_for_cache: Whether the step waits, up to ``wait_until``, while the provider has the beginning of
-            the request in its cache. A change would make the provider read the rest again.
-        wait_until: Share of the window at which the step waits no longer.
+        wait_for_cache: Whether the step waits, up to three quarters of the window, while the provider has the
+            beginning of the request in its cache. A change would make the provider read the rest again.
         in_use: A function that tells whether a result is still in use; such a result stays as it is.
 
     Raises:
@@ -154,17 +155,15 @@ class InPlaceConfig:
     """
 
     trigger_fraction: float = 0.5
-    trigger_tokens: int = 50_000
     min_reclaim: int = 2_000
     least_tokens: int = 100
     estimator: str | TokenRule = "blocks"
     wait_for_cache: bool = True
-    wait_until: float = 0.75
     in_use: InUse = loads_what_is_used
 
     def __post_init__(self) -> None:
-        checks.each(self, "trigger_fraction wait_until", checks.share, above_zero=True)
-        checks.each(self, "trigger_tokens least_tokens", checks.positive)
+        checks.share("trigger_fraction", self.trigger_fraction, above_zero=True)
+        checks.positive("least_tokens", self.least_tokens)
         checks.at_least("min_reclaim", self.min_reclaim, 0)
         checks.estimator(self.estimator)
         checks.boolean("wait_for_cache", self.wait_for_cache)
@@ -174,12 +173,12 @@ class InPlaceConfig:
         """Whether a history of *tokens* stays as it is, because its beginning is in the provider's cache."""
         if not (self.wait_for_cache and context.cached_tokens) or context.context_window is None:
             return False
-        return tokens < reached_at(context.context_window, self.wait_until)
+        return tokens < reached_at(context.context_window, WAIT_UNTIL)
 
     def threshold(self, context_window: int | None) -> int:
         """The tokens at which the step is due."""
         if context_window is None:
-            return self.trigger_tokens
+            return UNKNOWN_WINDOW
         return reached_at(context_window, self.trigger_fraction)
 
 
@@ -189,34 +188,13 @@ class ClearConfig(InPlaceConfig):
 
     Attributes:
         keep_results: The number of newest messages with results that stay as they are.
-        exclude_tools: Tools whose results stay.
     """
 
     keep_results: int = 3
-    exclude_tools: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         InPlaceConfig.__post_init__(self)
         checks.at_least("keep_results", self.keep_results, 0)
-        object.__setattr__(self, "exclude_tools", checks.names("exclude_tools", self.exclude_tools))
-
-
-@dataclass(frozen=True, slots=True)
-class DuplicatesConfig(InPlaceConfig):
-    """The settings of :class:`DropDuplicateReads`, in addition to the common ones.
-
-    Attributes:
-        tools: Names of reading tools: if two calls have the same arguments, only the later answer stays.
-            None: tools with a name such as ``read_file``. Two answers with the same text count as one
-            reading, for any tool.
-    """
-
-    tools: tuple[str, ...] | None = None
-
-    def __post_init__(self) -> None:
-        InPlaceConfig.__post_init__(self)
-        if self.tools is not None:
-            object.__setattr__(self, "tools", checks.names("tools", self.tools))
 
 
 # Steps that discard no message: they replace long results by short ones with a handle to the original.
@@ -301,14 +279,14 @@ class ClearToolResults(InPlace[ClearConfig]):
 
     def replaced(self, results: list[ToolResult], trigger: Trigger) -> list[tuple[ToolResult, Message]]:
         """All results except the newest ones and the results of excluded tools."""
-        spared, newest, found = set(self.config.exclude_tools), self.config.keep_results, []
+        newest, found = self.config.keep_results, []
         for result in reversed(results):
             is_small = not newest and result.message.kept.get(self, _UNKNOWN)[1] is None
             if is_small or self.config.in_use(result):
                 continue
             if newest:
                 newest -= 1
-            elif spared.isdisjoint(result.tools) and (message := self._cleared(result, trigger)) is not None:
+            elif (message := self._cleared(result, trigger)) is not None:
                 found.append((result, message))
         found.reverse()
         return found
@@ -343,7 +321,7 @@ _READS: Final = re.compile(
 )
 
 
-class DropDuplicateReads(InPlace[DuplicatesConfig]):
+class DropDuplicateReads(InPlace[InPlaceConfig]):
     """Replaces a result that was read again later by a receipt, which names the later result.
 
     Two results belong together if a reading tool was called with the same arguments, or if they have the
@@ -356,8 +334,8 @@ class DropDuplicateReads(InPlace[DuplicatesConfig]):
 
     name = "drop-duplicate-reads"
 
-    def __init__(self, config: DuplicatesConfig | None = None) -> None:
-        super().__init__(config or DuplicatesConfig())
+    def __init__(self, config: InPlaceConfig | None = None) -> None:
+        super().__init__(config or InPlaceConfig())
 
     def replaced(self, results: list[ToolResult], trigger: Trigger) -> list[tuple[ToolResult, Message]]:
         """The results that a later result repeats, or has read again."""
@@ -378,7 +356,7 @@ class DropDuplicateReads(InPlace[DuplicatesConfig]):
             if self._token_rule.count_text(part.text) >= self.config.least_tokens:
                 later.setdefault(part.text, result.message.seq)
             asked = result.asked(part.call_id)
-            if asked is not None and self._reads(asked[0]):
+            if asked is not None and _READS.search(asked[0]):
                 later.setdefault(asked, result.message.seq)
 
     def _superseded(self, result: ToolResult, later: dict[object, int], trigger: Trigger) -> Message | None:
@@ -398,16 +376,13 @@ class DropDuplicateReads(InPlace[DuplicatesConfig]):
         fields = with_results(message, change)
         return None if fields is None else read_substitute(message, fields, SUPERSEDED)
 
-    def _reads(self, tool: str) -> bool:
-        if self.config.tools is not None:
-            return tool in self.config.tools
-        return _READS.search(tool) is not None
-
 
 # Makes new tool results shorter by their structure, before the model sees them.
 
 COMPRESSED = "compressed"  #: the kind of a substitute that is a shorter result
 ACTION = "compress"  #: the action of the trigger; it makes no other step of a chain due
+MIN_SAVING = 0.25  #: the minimum share of its tokens that a result must lose; else it stays as it is
+SEEN_BYTES = 262_144  #: UTF-8 bytes of the newest earlier results, whose lines the new ones may repeat
 NEVER = 1 << 62  # tokens: a threshold that no history reaches
 
 
@@ -417,10 +392,6 @@ class CompressConfig:
 
     Attributes:
         least_tokens: A result with fewer tokens stays as it is.
-        min_saving: The minimum share of its tokens that a result must lose, above 0; else it stays as it is.
-        seen_bytes: The maximum UTF-8 bytes of earlier results that are compared with the new ones. The
-            newest results come first; the first result that has no room ends the list.
-        exclude_tools: Tools whose results stay.
         estimator: The token rule, as in :class:`CompactionConfig`.
         in_use: A function that tells whether a result is needed word for word; such a result stays as it is.
 
@@ -429,17 +400,11 @@ class CompressConfig:
     """
 
     least_tokens: int = 100
-    min_saving: float = 0.25
-    seen_bytes: int = 262_144
-    exclude_tools: tuple[str, ...] = ()
     estimator: str | TokenRule = "blocks"
     in_use: InUse = loads_what_is_used
 
     def __post_init__(self) -> None:
         checks.positive("least_tokens", self.least_tokens)
-        checks.share("min_saving", self.min_saving, above_zero=True)
-        checks.at_least("seen_bytes", self.seen_bytes, 0)
-        object.__setattr__(self, "exclude_tools", checks.names("exclude_tools", self.exclude_tools))
         checks.estimator(self.estimator)
         checks.function("in_use", self.in_use, "a result")
 
@@ -493,7 +458,6 @@ class CompressToolOutput(Configured[CompressConfig]):
         return (
             result.message.provenance == "original"
             and self._token_rule.count([result.message]) >= config.least_tokens
-            and set(config.exclude_tools).isdisjoint(result.tools)
             and not config.in_use(result)
         )
 
@@ -512,12 +476,12 @@ class CompressToolOutput(Configured[CompressConfig]):
             return None
         made = read_substitute(message, fields, COMPRESSED)
         before, after = self._token_rule.count([message]), self._token_rule.count([made])
-        return made if before - after >= before * self.config.min_saving else None
+        return made if before - after >= before * MIN_SAVING else None
 
     def _earlier(self, history: Sequence[Message], end: int) -> list[tuple[str, str]]:
         """Handles and texts of the results before *end* that the view shows whole, the newest last."""
         found: list[tuple[str, str]] = []
-        room = self.config.seen_bytes
+        room = SEEN_BYTES
         for at in range(end - 1, -1, -1):
             message = history[at]
             if message.provenance != "original" or not _holds_results(message):
