@@ -281,7 +281,6 @@ BOUNDS: dict[type[Any], dict[str, list[Any]]] = {
     siltstone.Emergency: {
         "context_window": [0, -1, "8k", True, 1.5],
         "estimator": ["words"],
-        "summary_prefix": [" ", None],
         "request_rule": ["user"],
     },
     ClearConfig: {"keep_results": [-1], "min_reclaim": [-1], "trigger_fraction": [0], "in_use": [1]},

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any, Final
 
@@ -28,7 +28,7 @@ from siltstone.compaction import results
 from siltstone.compaction.base import Compactor
 from siltstone.compaction.chain import Chain
 from siltstone.compaction.emergency import Emergency
-from siltstone.compaction.prompts import PROMPT, SUMMARY_PREFIX
+from siltstone.compaction.prompts import PROMPT
 from siltstone.errors import ConfigError, refuse
 from siltstone.systems.meerkat import CompactionConfig, ThresholdCompactor
 from siltstone.systems.openclaw import SmartTrim, SmartTrimConfig
@@ -55,7 +55,6 @@ DOCUMENTED: Final = "documented"
 class _EmergencySettings:
     context_window: int | None = None
     estimator: str = "blocks"
-    summary_prefix: str = SUMMARY_PREFIX
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,12 +81,6 @@ class PolicyKind:
     documented: Callable[[], Any] | None = None
 
 
-def _emergency(settings: _EmergencySettings) -> Compactor:
-    return Emergency(
-        settings.context_window, estimator=settings.estimator, summary_prefix=settings.summary_prefix
-    )
-
-
 def _chain(settings: _ChainSettings, named: Callable[[str], Compactor]) -> Compactor:
     steps = settings.steps
     if isinstance(steps, str) or not steps or not all(isinstance(each, str) for each in steps):
@@ -107,7 +100,7 @@ POLICIES: Final[dict[str, PolicyKind]] = {
     "compress-tool-output": PolicyKind(results.CompressConfig, results.CompressToolOutput, {}),
     "clear-tool-results": PolicyKind(results.ClearConfig, results.ClearToolResults, {}),
     "drop-duplicate-reads": PolicyKind(results.InPlaceConfig, results.DropDuplicateReads, {}),
-    "emergency": PolicyKind(_EmergencySettings, _emergency, {}),
+    "emergency": PolicyKind(_EmergencySettings, lambda given: Emergency(**asdict(given)), {}),
     "chain": PolicyKind(_ChainSettings, _chain, {}),
 }
 """All policies that a file or the command line may name."""

@@ -46,7 +46,6 @@ def fit(
     token_rule: TokenRule,
     *,
     reserved_tokens: int = 0,
-    summary_prefix: str = SUMMARY_PREFIX,
     trigger: Trigger | None = None,
     request_rule: chat.RequestRule = chat.is_request,
     task: bool = False,
@@ -58,7 +57,6 @@ def fit(
         context_window: The model's window in tokens.
         token_rule: The token rule. By it the result has at most ``context_window - reserved_tokens``.
         reserved_tokens: Tokens that are sent beside the history.
-        summary_prefix: The first text of the summary message.
         trigger: Its pinned messages stay too.
         request_rule: Decides which text beside tool results is a request.
         task: Whether the first request, the task of a worker, stays too, as long as there is room for it.
@@ -66,7 +64,7 @@ def fit(
     Raises:
         ContextOverflowError: the messages that must stay are larger than the window by themselves.
     """
-    of_fit = history, context_window - reserved_tokens, token_rule, summary_prefix, trigger, request_rule
+    of_fit = history, context_window - reserved_tokens, token_rule, trigger, request_rule
     fit = _Fit(*of_fit, task=task)
     if fit.size <= fit.window:
         return None
@@ -91,9 +89,7 @@ def check_room(
     Raises:
         ContextOverflowError: the messages that must stay are larger than the window by themselves.
     """
-    fit = _Fit(
-        history, context_window - trigger.reserved_tokens, token_rule, SUMMARY_PREFIX, trigger, request_rule
-    )
+    fit = _Fit(history, context_window - trigger.reserved_tokens, token_rule, trigger, request_rule)
     if fit.size > fit.window:
         fit.make_room(trigger.reserved_tokens, context_window)
 
@@ -106,7 +102,6 @@ class _Fit:
         history: Sequence[Message],
         window: int,
         token_rule: TokenRule,
-        summary_prefix: str,
         trigger: Trigger | None,
         request_rule: chat.RequestRule,
         *,
@@ -114,7 +109,7 @@ class _Fit:
     ) -> None:
         self.history, self.window = history, window
         self._trigger = trigger or Trigger("overflow")
-        self._rule, self._prefix = token_rule, summary_prefix
+        self._rule = token_rule
         self._substitutes: dict[int, Substitute] = {}
         self._read = read = chat.as_history(history, request_rule)
         sums = read.sums(token_rule)
@@ -163,7 +158,7 @@ class _Fit:
         selection = rewrites.parted(self.history, kept)
         summary = self._summary(selection, kept)
         return rewrites.rewrite(
-            selection, summary, self._prefix, degraded=True, substitutes=self._substitutes
+            selection, summary, SUMMARY_PREFIX, degraded=True, substitutes=self._substitutes
         )
 
     def make_room(self, reserved_tokens: int, context_window: int) -> None:
@@ -225,7 +220,9 @@ class _Fit:
         if not gaps:
             return 0
         covers = rewrites.joined(span for gap in gaps for span in self._read.numbers(*gap))
-        return self._rule.units(rewrites.summary_message(framed(self._prefix, roomiest_note(covers)), covers))
+        return self._rule.units(
+            rewrites.summary_message(framed(SUMMARY_PREFIX, roomiest_note(covers)), covers)
+        )
 
     def _common_size(self) -> int:
         """The size in tokens to which the largest results are cut, so that all is well below the window."""
@@ -296,11 +293,11 @@ class _Fit:
         share = self.window * SUMMARY_EIGHTHS // 8
 
         def fits(text: str) -> bool:
-            units = self._rule.units(rewrites.summary_message(framed(self._prefix, text), covers))
+            units = self._rule.units(rewrites.summary_message(framed(SUMMARY_PREFIX, text), covers))
             return self._rule.tokens(units) <= share and self._rule.tokens(staying + units) <= self.window
 
         # First guess: four characters a token. `fits` decides.
-        return mechanical_summary(selection.told, covers, self._prefix, 4 * share, fits)
+        return mechanical_summary(selection.told, covers, SUMMARY_PREFIX, 4 * share, fits)
 
     def _newest_first(self) -> Iterator[list[int]]:
         """The groups that may stay or leave, newest first, without earlier summaries, which always leave."""
@@ -320,7 +317,6 @@ class Emergency(Compactor):
             known, the smaller one counts.
         estimator: The token rule: ``"blocks"``, ``"bytes/4"`` or ``"chars/3"``, or your own rule, such as
             :class:`siltstone.tokens.TokenizerRule`.
-        summary_prefix: The first text of a summary message, before a blank line.
         request_rule: Decides which text beside tool results is a request.
         task: Whether the first request stays too, as long as there is room for it.
 
@@ -335,17 +331,14 @@ class Emergency(Compactor):
         context_window: int | None = None,
         *,
         estimator: str | TokenRule = "blocks",
-        summary_prefix: str = SUMMARY_PREFIX,
         request_rule: chat.RequestRule = chat.is_request,
         task: bool = False,
     ) -> None:
         if context_window is not None:
             checks.positive("context_window", context_window, or_else="None or ")
-        checks.text("summary_prefix", summary_prefix)
         checks.function("request_rule", request_rule, "a text")
         self.context_window = context_window
         self._token_rule = checks.estimator(estimator)
-        self._summary_prefix = summary_prefix
         self._request_rule = request_rule
         self._task = task
 
@@ -385,7 +378,6 @@ class Emergency(Compactor):
             window,
             self._token_rule,
             reserved_tokens=trigger.reserved_tokens,
-            summary_prefix=self._summary_prefix,
             trigger=trigger,
             request_rule=self._request_rule,
             task=self._task,
