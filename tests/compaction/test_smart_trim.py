@@ -18,6 +18,7 @@ from playing import Play
 from siltstone import ConfigError, Session, SmartTrim, SmartTrimConfig, compact, estimate_tokens
 from siltstone.compaction import CompactionContext, Trigger
 from siltstone.engine import Compacted, Skipped
+from siltstone.errors import InvalidMessageError
 from siltstone.index import Bm25Index
 from siltstone.messages import (
     History,
@@ -169,8 +170,7 @@ def test_oc_07_a_recalled_block_of_a_list_from_json_is_neither_recent_nor_a_part
 @BOTH
 def test_oc_08_an_empty_list(config: SmartTrimConfig):
     result = smart_trim([], 100, config)
-    assert not result.did_trim
-    assert list(result.retained) == []
+    assert (result.did_trim, list(result.retained)) == (False, [])
 
 
 @BOTH
@@ -182,16 +182,14 @@ def test_oc_09_a_second_trim_finds_nothing_to_do(
     raws = talk(count, "alpha", 5)
     once = smart_trim(raws, limit, config)
     twice = smart_trim(list(once.retained), limit, config)
-    assert not twice.did_trim
-    assert list(twice.retained) == list(once.retained)
+    assert (twice.did_trim, list(twice.retained)) == (False, list(once.retained))
 
 
 @BOTH
 def test_oc_10_exactly_at_the_limit_nothing_is_trimmed(config: SmartTrimConfig):
     raws = talk(20)
     size = tokens(raws, config)
-    at_the_limit = smart_trim(raws, size, config)
-    assert (at_the_limit.did_trim, at_the_limit.reason) == (False, "within_limit")
+    assert smart_trim(raws, size, config).reason == "within_limit"
     assert smart_trim(raws, size - 1, config).did_trim
 
 
@@ -282,19 +280,35 @@ def test_the_messages_of_its_host_are_paired_trimmed_and_returned_as_they_came(k
     assert {each.part for each in converted.losses} == {"content[0] (thinking)"}
 
 
-def test_oc_15_the_estimate_counts_arguments_and_results():
-    call, result = exchange("a", "x" * 300)
-    assert estimate_tokens(result, "chars/3-utf16") == 100
-    assert estimate_tokens(call, "chars/3-utf16") == math.ceil(len('{"path": "src/a.py"}') / 3)
+def test_its_own_messages_are_the_users_for_a_model_and_ask_for_nothing(tmp_path: Path):
+    """A summary, a command that the user ran, a text of an extension; one that no model may see."""
+    own: list[Raw] = [
+        {"role": "compactionSummary", "summary": "A barn was built.", "tokensBefore": 9, "timestamp": 1},
+        {"role": "bashExecution", "command": "ls", "output": "walrus.txt", "exitCode": 2, "truncated": False},
+        {"role": "bashExecution", "command": "env", "output": "ocelot", "excludeFromContext": True},
+        {"role": "custom", "customType": "hint", "content": "use gnu tools", "display": True},
+        {"role": "branchSummary", "summary": "A heron came.", "fromId": "x"},
+    ]
+    said = ["A barn was built.", "Ran `ls` (exit code 2)\nwalrus.txt", "", "use gnu tools", "A heron came."]
+    read = History([*own, user("go on")])
+    assert ([each.text for each in read], read.outline.requests) == ([*said, "go on"], [5])
+    assert {raw["role"] for raw in convert(own, "anthropic").messages} == {"user"}
+    with Session.open(tmp_path, "s", preset="openclaw", model=None, context_window=16_000) as session:
+        session.append(*own, *talk(200, words=60))
+        prepared = session.prepare()
+        assert (prepared.trimmed[0][0], session.log()[:5], own[0] in prepared.messages) == (1, own, True)
+        assert (session.search("walrus")[0].content, session.search("ocelot")) == (said[1], [])
+        session.forget(text="walrus")
+        assert session.log()[1] == {"role": "bashExecution", "content": "[forgotten]"}
+    with pytest.raises(InvalidMessageError, match="'summary' must be text, got nothing"):
+        read_message({"role": "branchSummary"}, 0)
 
 
 def test_oc_16_what_is_trimmed_is_handed_over_as_discarded():
     session = Play(SmartTrim(), window=16_000)
     outcomes = session.add(*talk(200, words=60))
     first = outcomes[0]
-    assert first.discarded
-    assert first.summary == ""
-    assert first.summaries == ()
+    assert (first.discarded != (), first.summary, first.summaries) == (True, "", ())
     in_view = {m.seq for m in session.view}
     gone = {n for o in outcomes if isinstance(o, Compacted) for s, e in o.covers for n in range(s, e)}
     assert gone | in_view == set(range(200))
@@ -307,8 +321,7 @@ def test_oc_16_what_is_trimmed_is_handed_over_as_discarded():
 def test_oc_19_a_query_under_three_characters_skips_the_trim(config: SmartTrimConfig, query: str):
     raws = [*(assistant(f"weather {n} {filler(30)}") for n in range(10)), user(query)]
     result = smart_trim(raws, 1, config)
-    assert not result.did_trim
-    assert result.reason == "query_too_short"
+    assert (result.did_trim, result.reason) == (False, "query_too_short")
     longer = [*raws[:-1], user("abc")]
     assert smart_trim(longer, 1, config).did_trim, "three characters are enough"
     outcome = Play(SmartTrim(), window=16_000)
@@ -316,18 +329,18 @@ def test_oc_19_a_query_under_three_characters_skips_the_trim(config: SmartTrimCo
     assert isinstance(outcome.boundary(), Skipped)
 
 
-def test_oc_64_the_documented_estimate():
-    assert estimate_tokens("", "chars/3-utf16") == 1
-    assert estimate_tokens("hello", "chars/3-utf16") == 2
-    assert estimate_tokens("\U0001f600" * 3, "chars/3-utf16") == 2, "two UTF-16 units each"
+def test_oc_15_64_the_documented_estimate():
+    call, result = exchange("a", "x" * 300)
+    assert estimate_tokens(result, "chars/3-utf16") == 100
+    assert estimate_tokens(call, "chars/3-utf16") == math.ceil(len('{"path": "src/a.py"}') / 3)
+    texts = "", "hello", "\U0001f600" * 3  # two UTF-16 units each
+    assert [estimate_tokens(each, "chars/3-utf16") for each in texts] == [1, 2, 2]
 
 
-@pytest.mark.parametrize(
-    ("window", "limit", "documented"), [(16_000, 10_400, 8_000), (200_000, 192_000, 192_000)]
-)
-def test_oc_70_the_safe_limit(window: int, limit: int, documented: int):
-    assert SmartTrimConfig().safe_limit(window) == limit
-    assert SmartTrim.documented().config.safe_limit(window) == documented
+def test_oc_70_the_safe_limit():
+    both = SmartTrimConfig(), SmartTrim.documented().config
+    assert [each.safe_limit(16_000) for each in both] == [10_400, 8_000]
+    assert [each.safe_limit(200_000) for each in both] == [192_000, 192_000]
 
 
 def test_oc_70_a_share_gives_the_reserve_and_an_explicit_reserve_wins():
@@ -338,12 +351,11 @@ def test_oc_70_a_share_gives_the_reserve_and_an_explicit_reserve_wins():
     assert SmartTrimConfig().safe_limit(4_445) == 1, "4,445 less 4,000 and 444"
 
 
-@pytest.mark.parametrize("window", [4_000, 4_444])
-def test_oc_70_no_room_is_refused_with_the_numbers(window: int):
-    with pytest.raises(ConfigError, match="safe limit must be > 0"):
-        SmartTrimConfig().safe_limit(window)
-    with pytest.raises(ConfigError):
-        SmartTrim().check_overhead(0, window)
+def test_oc_70_no_room_is_refused_with_the_numbers():
+    SmartTrim().check_overhead(10_399, 16_000)
+    for beside, window, said in ((0, 4_444, "must be > 0"), (10_400, 16_000, "reserved_tokens, got 10400")):
+        with pytest.raises(ConfigError, match=f"safe limit.*{said}"):
+            SmartTrim().check_overhead(beside, window)
 
 
 def test_a_trim_is_due_above_the_safe_limit_with_what_is_sent_beside_the_history():
@@ -381,20 +393,9 @@ def test_where_the_user_has_opened_the_history_the_user_opens_what_stays(rules: 
     assert places[first] == first + 11, "a history that an answer has opened may go on so"
 
 
-def test_an_overhead_that_fills_the_safe_limit_is_refused():
-    SmartTrim().check_overhead(10_399, 16_000)
-    with pytest.raises(ConfigError, match="reserved_tokens, got 10400"):
-        SmartTrim().check_overhead(10_400, 16_000)
-
-
 def test_oc_75_the_query_is_the_last_three_requests_without_prefixes():
-    raws = [
-        user("one"),
-        user("two"),
-        assistant("a"),
-        user("System: [2026-02-15 18:49:02 GMT+8] connected\n[Sun 2026-02-15 18:50 GMT+8] three"),
-        user("four"),
-    ]
+    dated = user("System: [2026-02-15 18:49:02 GMT+8] connected\n[Sun 2026-02-15 18:50 GMT+8] three")
+    raws = [user("one"), user("two"), assistant("a"), dated, user("four")]
     assert recent_query(History(raws)) == "two three four"
 
 
@@ -427,22 +428,18 @@ def test_many_messages_are_scored_as_an_index_of_them_would():
     assert gone == sorted(order[: len(gone)])
 
 
-@pytest.mark.parametrize("copied", [copy.deepcopy, lambda policy: pickle.loads(pickle.dumps(policy))])
-def test_a_policy_is_copied_and_pickled_with_its_settings(copied: Any):
+def test_a_policy_is_copied_and_pickled_with_its_settings():
     policy = SmartTrim(SmartTrimConfig(target_share=0.5, prune_tool_bytes=100))
-    first = compact(talk(60, words=60), policy, context_window=9_000)
-    assert isinstance(first, Compacted)
-    assert copied(policy).config == policy.config
-    assert compact(talk(60, words=60), copied(policy), context_window=9_000).messages == first.messages
+    for copied in (copy.deepcopy(policy), pickle.loads(pickle.dumps(policy))):
+        assert copied.config == policy.config
+        again, first = (compact(talk(60, words=60), each, context_window=9_000) for each in (copied, policy))
+        assert again.messages == first.messages != []
 
 
 def test_the_policy_aims_lower_than_its_limit_so_that_the_next_message_is_no_trim_again():
     session = Play(SmartTrim(), window=16_000)
     session.add(*talk(200, words=60))
     assert 1 < len(session.runs) < 20
-    documented = Play(SmartTrim.documented(), window=16_000)
-    documented.add(*talk(100, words=300))
-    assert documented.policy.token_rule.count(documented.view) <= 10_400
 
 
 def test_without_a_window_there_is_nothing_to_measure_by():

@@ -16,6 +16,7 @@ from shapes import ask, blocks, call, fc, out, result, results, rs, say, thought
 from siltstone import Emergency, ThresholdCompactor, compact, messages
 from siltstone.errors import ContextOverflowError, InvalidMessageError, MessageTooLargeError, SiltstoneError
 from siltstone.messages import Finding, read_history, repair, validate_history
+from siltstone.messages.dialects import openai_chat
 from siltstone.messages.dialects.openai_responses import ITEMS
 from siltstone.messages.json_text import MAX_DEPTH
 from siltstone.systems.meerkat import CompactionConfig
@@ -251,7 +252,7 @@ def test_a_role_that_is_not_text_is_refused_by_its_type(role: Any) -> None:
 @pytest.mark.parametrize(
     ("role", "dialect", "known"),
     [
-        ("notice", None, "'assistant', 'developer', 'function', 'system', 'tool', 'toolResult', 'user'"),
+        ("notice", None, ", ".join(map(repr, sorted(openai_chat.ROLES)))),
         ("tool", "anthropic", "'assistant', 'system', 'user'"),
     ],
 )

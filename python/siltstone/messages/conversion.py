@@ -128,14 +128,14 @@ def is_plain(fields: Mapping[str, Any]) -> bool:
 def read_chat(raw: RawMessage, place: int, losses: Losses) -> list[Neutral]:
     """A message of OpenAI chat."""
     fields = as_fields(raw) or {}
-    role = fields["role"]
-    if openai_chat.ROLES[role] == "tool":
+    role = openai_chat.ROLES[fields["role"]]
+    if role == "tool":
         losses.leftover(place, "", fields, _RESULT_KEYS)
         call_id, name = openai_chat.answered(fields)
         said = _media_and_text(_chat_blocks(fields.get("content"), place, losses))
         answer = Result(call_id or f"call_{name}", said, openai_chat.failed(fields))
         return [Neutral(place, "tool", (answer,))]
-    blocks = list(_chat_blocks(fields.get("content"), place, losses))
+    blocks = list(_chat_blocks(openai_chat.content_of(fields), place, losses))
     if isinstance(fields.get("refusal"), str):
         blocks.append(Text(fields["refusal"]))
     for key in ("reasoning_content", "reasoning"):

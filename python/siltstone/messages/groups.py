@@ -7,7 +7,7 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from siltstone.messages.message import REFERENCE, SAID, Dialect, Message, Part, RequestRule
+from siltstone.messages.message import REFERENCE, SAID, Dialect, Message, Part, RequestRule, as_fields
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,7 +220,7 @@ def opens_turn(message: Message, rule: RequestRule = is_request) -> bool:
     if message.said is not None:
         return True
     if all(part.kind != "tool_result" for part in message.parts):
-        return True
+        return bool((as_fields(message.raw) or {}).get("role", "user") == "user")  # or it is a host's own
     return any(part.kind == "text" and part.text.strip() and rule(part.text) for part in message.parts)
 
 

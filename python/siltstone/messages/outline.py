@@ -124,7 +124,7 @@ class History(Sequence[Message]):
     def __getitem__(self, index: slice) -> list[Message]: ...
     def __getitem__(self, index: int | slice) -> Message | list[Message]:
         if isinstance(index, slice):
-            return list(self.at(range(*index.indices(len(self.raws)))))
+            return [self._at(position) for position in range(*index.indices(len(self.raws)))]
         position = index + len(self.raws) if index < 0 else index
         if not 0 <= position < len(self.raws):
             raise IndexError(f"a history of {len(self.raws)} messages has no message {index}")
@@ -227,13 +227,9 @@ class History(Sequence[Message]):
         for (position, seq), (end, _) in pairwise([*self._runs, (len(self.raws), 0)]):
             yield from range(seq, seq + end - position)
 
-    def at(self, positions: Iterable[int]) -> Iterator[Message]:
-        """The messages at *positions*. Each is made when it is reached, if it was not made before."""
-        return map(self._at if self._whole is None else self._whole.__getitem__, positions)
-
     def span(self, start: int, end: int) -> Iterable[Message]:
-        """The messages at positions *start* to *end*, which exist."""
-        return self.at(range(start, end)) if self._whole is None else self._whole[start:end]
+        """The messages at positions *start* to *end*. Each is made when it is reached, if not before."""
+        return map(self._at, range(start, end)) if self._whole is None else self._whole[start:end]
 
     def _at(self, position: int) -> Message:
         if self._whole is not None:

@@ -58,7 +58,7 @@ class SmartTrimConfig:
         query: The text against which messages are scored. None: the newest three requests.
         shortest_query: The minimum characters of a query; with a shorter one nothing is trimmed.
         is_summary: A function that tells whether a message among the first three is the host's own summary;
-            such a message stays.
+            such a message stays. None: one of the role ``compactionSummary`` is.
         target_share: Share of the safe limit that a trim aims at, above 0. Below 1, the next message does not
             need a trim again, and the provider's cache stays valid for a while.
         trim_scope: ``"history"``: trimmed messages stay out of view, as after any compaction. ``"request"``:
@@ -420,9 +420,8 @@ class _Trim:
         read, newest = self._read, set[int]()
         fixed = {*must_stay(read, self._trigger.pins), *read.summaries}
         fixed.update(at for at in read.unoriginal if read[at].provenance == "recalled_context")
-        if self._config.is_summary is not None:
-            first = read.raws[:FIRST_PLACES]
-            fixed.update(at for at, raw in enumerate(first) if self._config.is_summary(raw))
+        is_summary = self._config.is_summary or _is_summary
+        fixed.update(at for at, raw in enumerate(read.raws[:FIRST_PLACES]) if is_summary(raw))
         for at in range(len(read) - 1, -1, -1):
             if len(newest) >= self._config.protected_recent:
                 break
@@ -445,6 +444,10 @@ def _alone(message: Message) -> dict[str, str]:
     said = next((lines.removeprefix(each) for each in _SPEAKERS if lines.startswith(each)), lines)
     message.kept[_ALONE] = alone = {"content": said}
     return alone
+
+
+def _is_summary(raw: RawMessage) -> bool:
+    return isinstance(raw, Mapping) and raw.get("role") == "compactionSummary"
 
 
 def _is_said(message: Message) -> bool:

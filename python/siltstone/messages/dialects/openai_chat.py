@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Final
+from typing import Any, Final
 
 from siltstone.messages.dialects import base
 from siltstone.messages.message import Dialect, Message, Part, RawMessage, RepairedMessage, Role, as_fields
 
 NAME: Final[Dialect] = "openai.chat"
 
+#: The roles of OpenClaw's own messages, each with the field that it cannot be without.
+_REQUIRED: Final[dict[str, str]] = {
+    "custom": "content", "bashExecution": "command",
+    "compactionSummary": "summary", "branchSummary": "summary",
+}  # fmt: skip
+
 #: The roles of this dialect, each with the common role. ``function`` is the older name of ``tool``,
-#: ``toolResult`` that of OpenClaw.
+#: ``toolResult`` that of OpenClaw, which shows a model messages of its own as the user's.
 ROLES: dict[str, Role] = {
     "system": "system",
     "developer": "developer",
@@ -20,6 +26,7 @@ ROLES: dict[str, Role] = {
     "tool": "tool",
     "function": "tool",
     "toolResult": "tool",
+    **dict.fromkeys(_REQUIRED, "user"),
 }
 
 #: Block types that no other dialect has.
@@ -42,7 +49,7 @@ KEYS = frozenset(
 def read(fields: base.Fields) -> tuple[Role, tuple[Part, ...]]:
     """The role and the parts of a message."""
     role = ROLES[fields["role"]]
-    content = fields.get("content")
+    content = content_of(fields)
     if role == "tool":
         return role, base.result_parts(*answered(fields), content, "content", is_error=failed(fields))
     if role != "assistant":
@@ -57,6 +64,25 @@ def read(fields: base.Fields) -> tuple[Role, tuple[Part, ...]]:
     known = {part.call_id for part in said if part.kind == "tool_call"}
     calls = (call for call in _calls(fields) if call.call_id not in known)
     return role, (*_reasoning(fields), *said, *_voice(fields), *calls)
+
+
+def content_of(fields: base.Fields) -> Any:
+    """The content of a message; of OpenClaw's own ones a summary, or a command that the user ran.
+
+    One that OpenClaw keeps from the model has none: it is not counted, found or summarised.
+    """
+    content, role = fields.get("content"), fields["role"]
+    if role in _REQUIRED and fields.get("excludeFromContext") is True:
+        return ""
+    if content is not None or role not in _REQUIRED:  # a forgotten message has a content, whatever its role
+        return content
+    said = fields.get(_REQUIRED[role])
+    if not isinstance(said, str):
+        raise base.Malformed(_REQUIRED[role], "text", said)
+    if role != "bashExecution":
+        return said
+    ended = "(cancelled)" if fields.get("cancelled") else f"(exit code {fields.get('exitCode') or 0})"
+    return f"Ran `{said}` {ended}\n{fields.get('output') or '(no output)'}"
 
 
 def answered(fields: base.Fields) -> tuple[str | None, str | None]:
