@@ -34,7 +34,7 @@ from siltstone.recall import (
     parse_block,
     position,
 )
-from siltstone.recall.turn import last_query, queries_of, safe
+from siltstone.recall.turn import block_options, last_query, queries_of, safe, written
 from siltstone.systems.meerkat import CompactionConfig, ThresholdCompactor
 
 NOON = datetime(2026, 2, 10, 14, 31, tzinfo=UTC)
@@ -111,25 +111,20 @@ def test_oc_36_details_stand_oldest_first_with_their_time_in_utc() -> None:
     assert found[1] == [("2026-02-28 23:58", "assistant", "first"), ("2026-02-28 23:59", "user", "second")]
 
 
-def test_the_lowest_scores_leave_first_then_all_knowledge_then_everything() -> None:
-    details = [Detail(f"{name} " * 20, score, "user", NOON) for name, score in (("low", 0.2), ("high", 0.9))]
-    whole = build_block(FACTS, details, 4000, thirds)
-    for cap in range(whole.tokens + 5):
-        block = build_block(FACTS, details, cap, thirds)
-        assert block.tokens <= cap
-        if block.detail_count == 1:
-            assert "high" in block.text
-            assert "low" not in block.text
-        if not block.text:
-            assert block.reason == "no_room"
-
-
 def test_a_detail_that_is_too_large_is_cut_and_marked_where_that_is_wanted() -> None:
     large = Detail("word " * 3000, 0.9, "user", NOON)
     assert build_block([], [large], 600, thirds).text == ""
     block = build_block([], [large], 600, thirds, cut=True)
     assert " [… cut]" in block.text
     assert 400 < block.tokens <= 600
+
+
+@pytest.mark.parametrize(("score", "is_in"), [(0.45, True), (0.2, False)])
+def test_a_short_detail_comes_before_a_long_one_of_nearly_its_score(score: float, is_in: bool) -> None:
+    details = [Detail("word " * 900, 0.5, "user", NOON), Detail("17 tests pass", score, "user", NOON)]
+    quarters, part = (lambda text: len(text) // 4), (lambda _, text, tokens: text[: 4 * tokens])
+    block = written([], details, "", block_options(200, quarters, framed=False, cut=True, excerpt=part))
+    assert ("word word" in block.text, "17 tests" in block.text) == (True, is_in)
 
 
 words = st.text(st.characters(exclude_categories=["Cs"]), max_size=60)
@@ -169,6 +164,7 @@ def test_oc_37_hostile_texts_never_leave_their_place(framed: bool) -> None:
         assert found is not None, text
         assert [len(found[0]), len(found[1])] == [2, 2], text
         assert found[1][1] == ("2026-02-11 14:31", "user", "an honest text")
+        assert f"] {safe(text)}\n" in block.text
         for tag in TAGS:
             assert block.text.count(f"<{tag}") == block.text.count(f"</{tag}>") == 1, text
 
@@ -343,7 +339,7 @@ def test_the_limit_is_eight_or_the_cap_over_500() -> None:
     shelf = Shelf(*DETAILS)
     for cap, rule in ((5001, "documented"), (4000, "documented"), (4000, "calibrated")):
         recall(shelf, hard_cap_tokens=cap, score_filter=rule).block(history(user("which test?")))
-    assert [limit for _, limit in shelf.asked] == [11, 8, 67]
+    assert [limit for _, limit in shelf.asked] == [11, 8, 40]
 
 
 @pytest.mark.parametrize("text", ["", "y", "ok", " ok "])

@@ -274,8 +274,7 @@ def block_of(
     """A written block; *is_any* says whether there were facts or details."""
     if text:
         return RecallBlock(text, tokens, known, said, considered=considered, below=below)
-    reason = "no_room" if is_any else "no_hits"
-    return RecallBlock(reason=reason, considered=considered, below=below)
+    return RecallBlock(reason="no_room" if is_any else "no_hits", considered=considered, below=below)
 
 
 def lines(facts: Sequence[FactLine]) -> list[str]:
@@ -295,8 +294,7 @@ def safe(content: str) -> str:
     def bracket(found: re.Match[str]) -> str:
         return "&lt;" if _names_a_tag(content[found.end() : found.end() + _AHEAD]) else found[0]
 
-    has_bracket = "<" in content or not content.isascii()
-    escaped = without_control(_BRACKETS.sub(bracket, content) if has_bracket else content)
+    escaped = without_control(_BRACKETS.sub(bracket, content))
     escaped = "\n".join(f"{escaped}.".splitlines())[:-1]  # every line end that some reader recognizes
     return _HEADER.sub(lambda _: "\\", escaped) if "[" in escaped else escaped
 
@@ -401,6 +399,7 @@ def _before_groups(history: Sequence[Message], place: int) -> int:
 
 FACT_LIMIT = 10  #: facts that are looked for
 _TOKENS_PER_HIT: Final = 60  #: of short messages: so many hits are looked for that they fill the block
+_MOST_HITS: Final = 40  #: more of them find 0.003 of the evidence in a window of 16,000
 _DOCUMENTED_PER_HIT: Final = 500
 _WITH_NEIGHBOURS: Final = 1  #: the best hits whose neighbours come with them: more find no more
 WITH_THE_BEST: Final = 0.5  #: the share of the least score that the other hits need
@@ -538,8 +537,9 @@ class Recall:
             return RecallBlock(reason="off")
         if cap == 0:
             return RecallBlock(reason="no_room")
-        per_hit = _DOCUMENTED_PER_HIT if self.config.score_filter == "documented" else _TOKENS_PER_HIT
-        limit = max(8, ceil(cap / per_hit))
+        limit = max(8, min(_MOST_HITS, ceil(cap / _TOKENS_PER_HIT)))
+        if self.config.score_filter == "documented":
+            limit = max(8, ceil(cap / _DOCUMENTED_PER_HIT))
         block = RecallBlock(reason="short_query")
         seqs: tuple[int, ...] = ()
         for together in self._queries(history, query):

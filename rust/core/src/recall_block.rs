@@ -15,6 +15,12 @@ const CUT: &str = " [… cut]";
 const HEADER: i64 = 12;
 /// Tokens that a detail may always take, if there is room for them.
 const SHORTEST: i64 = 240;
+/// The least tokens of an excerpt.
+const EXCERPT: i64 = 40;
+/// Of two details with nearly equal scores the shorter one comes first: a score is divided by the detail's tokens, at
+/// most so many, and this number more.
+const LONG: i64 = 160;
+const WEIGHTLESS: i64 = 200;
 
 /// A stored text that may be recalled.
 #[derive(Clone, Debug, PartialEq)]
@@ -220,21 +226,47 @@ impl Characters {
         }
     }
 
-    /// Whether `text` contains one of them.
+    /// Whether `text` contains one of them at a place where it could do harm.
     #[must_use]
     pub fn are_in(&self, text: &str) -> bool {
-        text.chars().any(|char| match u8::try_from(char) {
-            Ok(byte) if byte.is_ascii() => self.ascii >> byte & 1 == 1,
-            _ => self.others.binary_search(&char).is_ok(),
+        text.char_indices().any(|(at, char)| {
+            let is_one = match u8::try_from(char) {
+                Ok(byte) if byte.is_ascii() => self.ascii >> byte & 1 == 1,
+                _ => self.others.binary_search(&char).is_ok(),
+            };
+            is_one && may_begin(char, &text.as_bytes()[at + char.len_utf8()..])
         })
+    }
+}
+
+/// Whether a bracket before `behind` may begin a tag of the block, the header of a detail or a control token of a chat
+/// template; true for any other character. In doubt true: the caller looks closer.
+fn may_begin(bracket: char, behind: &[u8]) -> bool {
+    let first = |skipped: fn(u8) -> bool| behind.iter().copied().find(|&byte| !skipped(byte));
+    let is_in_name = |byte: u8| byte.is_ascii_alphanumeric() || b"_:./-".contains(&byte);
+    let name = behind.iter().take_while(|&&byte| is_in_name(byte)).count();
+    let next = behind.get(name).copied().unwrap_or(b' ');
+    match bracket {
+        '<' => {
+            let seen = first(|byte| byte <= b' ' || b"\x7F/\\".contains(&byte)).unwrap_or(b' ');
+            b"rRkKdD<|".contains(&seen)
+                || !seen.is_ascii()
+                || name > 0 && (b">|".contains(&next) || !next.is_ascii())
+        }
+        '[' => {
+            let year = name >= 5 && behind[0].is_ascii_digit() && behind[4] == b'-';
+            year || next == b'~' || !next.is_ascii() || name > 2 && next == b']'
+        }
+        ']' => next == b'~',
+        _ => true,
     }
 }
 
 /// Writes the block of `facts`, which are lines, best first, and of `details`.
 ///
-/// Each part is filled by score up to the first item that does not fit, but has at least one. If the whole block
-/// exceeds the cap, the details with the lowest scores are dropped, then all facts. In the block, details are ordered
-/// by time, oldest first.
+/// Each part is filled by score up to the first item that does not fit, but has at least one; with `fit`, details by
+/// score and length, and one that does not fit is left out. If the whole block exceeds the cap, the last details are
+/// dropped, then all facts. In the block, details are ordered by time, oldest first.
 ///
 /// # Errors
 ///
@@ -247,6 +279,10 @@ pub fn write<H: Hand>(
 ) -> Result<Block, H::Error> {
     details.sort_by(|one, other| other.score.total_cmp(&one.score));
     let mut considered: Vec<Considered> = details.iter().map(Considered::left_out).collect();
+    let mut details: Vec<Ranked> = (0..)
+        .zip(details)
+        .map(|(place, detail)| (place, Fate::Placed, detail))
+        .collect();
     let mut known = 0;
     let mut used = 0;
     for line in facts {
@@ -260,16 +296,14 @@ pub fn write<H: Hand>(
     if budget.fit {
         let without = hand.framed(written(&facts[..known], &[]))?;
         room = budget.cap - hand.count(&without)?;
-        details = fitted(details, room, &mut considered, hand)?;
+        fitted(&mut details, room, hand)?;
     }
     let mut said: Vec<Line> = Vec::new();
     used = 0;
-    for (place, detail) in details.into_iter().enumerate() {
+    for (place, mut fate, detail) in details {
         let mut line = line_of(&detail, hand)?;
         let mut tokens = hand.count(&line)?;
-        let mut fate = considered[place].fate;
         considered[place].tokens = Some(tokens);
-        considered[place].fate = Fate::LeftOut;
         if said.is_empty() && budget.cut && tokens > room {
             line = shortened(&line, room, hand)?;
             if line.is_empty() {
@@ -278,20 +312,15 @@ pub fn write<H: Hand>(
             tokens = hand.count(&line)?;
             fate = Fate::Cut;
         }
-        used += tokens;
-        if !said.is_empty() && used > room {
-            // The details after this one may have been cut to fit, but they are not in the block.
-            considered[place + 1..]
-                .iter_mut()
-                .for_each(Considered::leave);
+        if !said.is_empty() && used + tokens > room {
+            if budget.fit {
+                continue;
+            }
             break;
         }
+        used += tokens;
         considered[place].tokens = Some(tokens);
-        considered[place].fate = if fate == Fate::Cut {
-            fate
-        } else {
-            Fate::Placed
-        };
+        considered[place].fate = fate;
         said.push(Line {
             text: line,
             created_at: detail.created_at,
@@ -346,30 +375,34 @@ impl Considered {
     }
 }
 
-/// Fits the details, best first, into the room. None takes more than half of the room that is left, or [`SHORTEST`]
-/// tokens if that is more; larger texts are cut to an excerpt.
-fn fitted<H: Hand>(
-    details: Vec<Detail>,
-    mut room: i64,
-    considered: &mut [Considered],
-    hand: &mut H,
-) -> Result<Vec<Detail>, H::Error> {
-    let mut fitted = Vec::with_capacity(details.len());
-    for (mut detail, considered) in details.into_iter().zip(considered) {
-        if room <= HEADER {
-            break;
-        }
-        let share = (room / 2).max(room.min(SHORTEST));
-        let mut size = hand.count(&detail.text)? + HEADER;
-        if size > share {
-            detail.text = hand.excerpt(&detail.text, share - HEADER)?;
-            size = share;
-            considered.fate = Fate::Cut;
-        }
-        fitted.push(detail);
-        room -= size;
+/// The place of a detail by score, its fate if its line fits, and the detail.
+type Ranked = (usize, Fate, Detail);
+
+/// Fits the details into the room, by score and length. None takes more than half of the room that is left, or
+/// [`SHORTEST`] tokens if that is more; larger texts are cut to an excerpt.
+fn fitted<H: Hand>(details: &mut Vec<Ranked>, room: i64, hand: &mut H) -> Result<(), H::Error> {
+    let mut sized = Vec::with_capacity(details.len());
+    for ranked in details.drain(..) {
+        sized.push((hand.count(&ranked.2.text)? + HEADER, ranked));
     }
-    Ok(fitted)
+    #[expect(clippy::cast_precision_loss, reason = "a few hundred tokens")]
+    let gain =
+        |(size, ranked): &(i64, Ranked)| ranked.2.score / (*size.min(&LONG) + WEIGHTLESS) as f64;
+    sized.sort_by(|one, other| gain(other).total_cmp(&gain(one)));
+    let mut left = room;
+    for (size, (place, mut fate, mut detail)) in sized {
+        let share = (left / 2).max(left.min(SHORTEST));
+        if size > share {
+            if share < HEADER + EXCERPT {
+                continue;
+            }
+            detail.text = hand.excerpt(&detail.text, share - HEADER)?;
+            fate = Fate::Cut;
+        }
+        details.push((place, fate, detail));
+        left -= size.min(share);
+    }
+    Ok(())
 }
 
 fn line_of<H: Hand>(detail: &Detail, hand: &mut H) -> Result<String, H::Error> {
@@ -569,10 +602,10 @@ mod tests {
     #[test]
     fn characters_of_every_range_are_found() {
         let special = Characters::of("<\u{7f}\u{2028}\u{1f600}");
-        for text in ["a<", "\u{7f}", "b\u{2028}c", "\u{1f600}"] {
+        for text in "a< Detail>, <|end|>, <eos>, \u{7f}, b\u{2028}c, \u{1f600}".split(", ") {
             assert!(special.are_in(text), "{text:?}");
         }
-        for text in ["", "a>=", "\u{2029}", "\u{1f601}\u{80}"] {
+        for text in ", a>=, a < b, <p class, \u{2029}, \u{1f601}\u{80}".split(", ") {
             assert!(!special.are_in(text), "{text:?}");
         }
     }
