@@ -50,39 +50,61 @@ class Interrupt(KeyboardInterrupt):
 
 def lines_of(call: Callable[[], object]) -> int:
     """How many lines of siltstone *call* runs in this thread."""
-    return _run(call, -1)[0]
+    return _run(call, ())[0]
 
 
-def interrupted_at(line: int, call: Callable[[], object]) -> bool:
-    """Runs *call*, and interrupts it before its *line*-th line of siltstone. Returns whether it did."""
-    return _run(call, line)[1]
+def interrupted_at(
+    line: int, call: Callable[[], object], rooms: tuple[str, ...] = ("",), again: int = 0
+) -> int:
+    """Runs *call*, and interrupts it before its *line*-th line of siltstone. Returns how often it did.
+
+    Args:
+        line: Counted from 1.
+        call: It is 0 if this ended in spite of the interrupt.
+        rooms: Lines of files whose paths in the package begin as one of these count.
+        again: So many lines later, in the clean-up, comes a second interrupt; 0 for none.
+    """
+    return _run(call, (line, line + again), rooms)[1]
 
 
-def _run(call: Callable[[], object], line: int) -> tuple[int, bool]:
-    seen = 0
+def _run(call: Callable[[], object], at: tuple[int, ...], rooms: tuple[str, ...] = ("",)) -> tuple[int, int]:
+    seen = struck = 0
+
+    def is_counted(frame: FrameType) -> bool:
+        name = frame.f_code.co_filename
+        return name.startswith(OURS) and name[len(OURS) + 1 :].startswith(rooms)
 
     def trace(frame: FrameType, event: str, argument: Any) -> Any:
-        nonlocal seen
-        if not frame.f_code.co_filename.startswith(OURS):
+        nonlocal seen, struck
+        if not is_counted(frame):
             return None
         if event == "line" and not is_with(frame):
             seen += 1
-            if seen == line:
-                sys.settrace(None)
-                raise Interrupt
+            if seen in at:
+                struck += 1
+                raise Interrupt  # which takes the tracer away
         return trace
+
+    def trace_again(frame: FrameType | None, event: str, argument: Any) -> None:
+        if struck and seen < at[-1] and sys.gettrace() is None:
+            while frame is not None:
+                frame.f_trace = trace if is_counted(frame) else None
+                frame = frame.f_back
+            sys.settrace(trace)
 
     before = sys.gettrace()
     gc.disable()  # what is collected may be another test's, whose lines are none of this call
+    sys.setprofile(trace_again if len({*at}) > 1 else None)
     sys.settrace(trace)
     try:
         call()
     except Interrupt:
-        return seen, True
+        return seen, struck
     finally:
+        sys.setprofile(None)
         sys.settrace(before)
         gc.enable()
-    return seen, False
+    return seen, 0
 
 
 def is_with(frame: FrameType) -> bool:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
@@ -173,21 +172,6 @@ def test_a_time_that_no_datetime_can_hold_is_refused(store: Store, wrong: float)
 
 
 # -- threads ------------------------------------------------------------------------------------
-
-
-def test_threads_index_and_search_at_once(store: Store) -> None:
-    def work(number: int) -> None:
-        for n in range(10):
-            store.index(f"s{number}", entries(f"canary {number} {n}"))
-            store.index("shared", entries(f"canary {number} {n}"))
-            found = contents(store.search(f"s{number}", "canary", limit=100))
-            assert sorted(found) == [f"canary {number} {m}" for m in range(n + 1)]
-            assert len(store.search("shared", "canary", limit=100)) > n
-
-    with ThreadPoolExecutor(4) as pool:
-        list(pool.map(work, range(4)))
-    ids = [entry.entry_id for n in (*range(4), "hared") for entry in store.entries(f"s{n}").entries]
-    assert len(set(ids)) == len(ids) == 80
 
 
 @pytest.mark.parametrize("member", [MemoryStore, SimpleMemoryStore])

@@ -84,18 +84,6 @@ def test_an_entry_is_found_up_to_its_end_and_by_nothing_from_then_on(store: Stor
     assert store.check() == []
 
 
-def test_writes_a_day_apart_take_the_rows_of_their_session(store: Store, clock: Clock) -> None:
-    def rows() -> list[int]:
-        return [len(store.entries(each, expired=True).entries) for each in "ab"]
-
-    for session in ("a", "b"):
-        store.index(session, [lasting("silt", 5)])
-    for clock.now, left in ((1_005.0, 2), (1_005.0 + DAY - 1, 2), (1_005.0 + DAY, 1)):
-        store.index("a", [lasting("mud", None, 0, 1)])
-        assert rows() == [left, 1]
-    assert (listed(store, "a"), listed(store, "b")) == (["mud"], [])
-
-
 def test_a_clock_that_was_wrong_takes_nothing_for_good(store: Store, clock: Clock) -> None:
     right = clock.now
 

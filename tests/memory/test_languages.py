@@ -9,7 +9,6 @@ import pytest
 from reference import lexical
 from siltstone.errors import ConfigError, ReadOnlyStoreError
 from siltstone.memory import Entry
-from siltstone.memory.limits import LANGUAGES
 from siltstone.stores import MemoryStore
 
 TURKISH = "Irmağın kıyısındaki eski kapıların anahtarları nerede ve nasıl saklanıyor?"
@@ -79,20 +78,6 @@ def test_entries_of_all_languages_or_of_chosen_ones_are_ranked_as_by_the_twin(
             assert [(ids.index(hit.entry_id), hit.score) for hit in hits] == expected, query
 
 
-@pytest.mark.parametrize("language", ["auto", ["en", "de", "tr", "fr"], list(LANGUAGES)])
-def test_what_auto_decides_alike_scores_alike(tmp_path: Path, language: str | list[str]) -> None:
-    with (
-        indexed(tmp_path / "auto", ALL) as auto,
-        MemoryStore.open(tmp_path / "x", language=language) as chosen,
-    ):
-        chosen.index("s", [Entry(text, (10 * at, 10 * at + 1)) for at, text in enumerate(ALL)])
-        for query in ("kapı key", "das Haus in der Stadt", "une rivière", "猫", "hous", "the old"):
-            hits = auto.search("s", query, limit=100)
-            assert hits
-            found = [(hit.content, hit.score) for hit in chosen.search("s", query, limit=100)]
-            assert found == [(hit.content, hit.score) for hit in hits], query
-
-
 def test_a_language_that_was_chosen_holds_for_texts_that_tell_none(tmp_path: Path) -> None:
     with (
         MemoryStore.open(tmp_path / "auto") as auto,
@@ -106,6 +91,7 @@ def test_a_language_that_was_chosen_holds_for_texts_that_tell_none(tmp_path: Pat
         assert hit.explain is not None
         assert hit.explain["language"] == "de"
         assert (auto.language, chosen.language) == ("auto", "de")
+        assert MemoryStore.open(tmp_path / "all", language="auto").language == "auto"
 
 
 def test_a_language_is_settled_once_and_kept(tmp_path: Path) -> None:

@@ -59,18 +59,6 @@ def test_mk_60_an_injected_embedder_decides_the_order(tmp_path: Path) -> None:
         assert contents(store.search("a", "silt", ranker="lexical"))[0] == "silt settles"
 
 
-def test_entries_without_vectors_are_found_when_the_store_is_opened(tmp_path: Path) -> None:
-    with MemoryStore.open(tmp_path) as store:
-        store.index("a", entries("silt settles", "the kettle"))
-        assert store.lacking_vectors == 2
-        assert store.flush(0)  # nobody embeds
-    embedder = Counting()
-    with MemoryStore.open(tmp_path, embedder=embedder) as store:
-        assert store.flush(60)
-        assert store.lacking_vectors == 0
-        assert len(embedder.documents) == 2
-
-
 def test_what_a_compaction_brings_is_embedded_and_what_is_undone_is_gone(tmp_path: Path) -> None:
     with MemoryStore.open(tmp_path, "dense", Counting()) as store:
         store.index("a", entries("silt settles"))

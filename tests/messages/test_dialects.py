@@ -2,40 +2,39 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
+from hypothesis import given, strategies as st
 
-from shapes import ask, say
+from shapes import ask, blocks, call, fc, out, result, say, thought
 from siltstone._native import json_size
 from siltstone.errors import InvalidMessageError
 from siltstone.messages import (
+    OWN_TOOLS,
     Part,
+    SummaryMessage,
     broken_tool_groups,
     detect,
     groups,
     in_flight,
     indexable_text,
+    indexable_texts,
+    names_own_tool,
     read_history,
     read_message,
 )
+from siltstone.messages.conversion import convert
 from siltstone.messages.dialects.base import CALLS
 from siltstone.tokens import estimate_tokens
-from strategies import PIXEL
+from strategies import PIXEL, histories
 
 PICTURE = f"data:image/png;base64,{PIXEL}"
 BIG = f"data:image/png;base64,{'QUJD' * 25_000}"  # 100,000 bytes of base64
 
 
-def call(call_id: str, **more: Any) -> dict[str, Any]:
-    return {"type": "function_call", "call_id": call_id, "name": "ls", "arguments": "{}", **more}
-
-
-def output(call_id: str, text: Any = "ok") -> dict[str, Any]:
-    return {"type": "function_call_output", "call_id": call_id, "output": text}
-
-
-def thought(item_id: str = "rs_1") -> dict[str, Any]:
+def sealed(item_id: str = "rs_1") -> dict[str, Any]:
     return {"type": "reasoning", "id": item_id, "summary": [], "encrypted_content": "Z3VhcmRlZA=="}
 
 
@@ -74,7 +73,7 @@ SUMMARY = [{"type": "summary_text", "text": "hm"}]
 SAID = [{"type": "output_text", "text": "no", "annotations": []}, {"type": "refusal", "refusal": "never"}]
 MESSAGE = {"type": "message", "id": "msg_1", "status": "completed"}
 OF_THE_ASSISTANT = [
-    (call("a", id="fc_1"), asked("ls", "{}")),
+    (fc("a", id="fc_1"), asked("ls", "{}")),
     (item("custom_tool_call", name="grep", input="x y"), asked("grep", "x y")),
     (item("shell_call", action={"commands": ["ls"]}), asked("shell", '{"commands":["ls"]}')),
     (
@@ -111,11 +110,11 @@ OF_THE_ASSISTANT = [
         picture("i"),
     ),
     ({"type": "reasoning", "id": "rs_1", "summary": SUMMARY}, Part("reasoning", "hm")),
-    (thought(), Part("reasoning", size=12)),
+    (sealed(), Part("reasoning", size=12)),
     ({**MESSAGE, "role": "assistant", "content": SAID}, Part("text", "no"), Part("text", "never")),
 ]
 OF_A_TOOL = [
-    (output("a"), told("ok")),
+    (out("a"), told("ok")),
     (item("shell_call_output", output=[RAN]), told("a.txt", "shell")),
     ({"type": "local_shell_call_output", "id": "a", "output": "a.txt"}, told("a.txt", "local_shell")),
     (item("computer_call_output", output=SCREENSHOT), told("", "computer"), picture("a")),
@@ -176,7 +175,7 @@ def test_a_call_of_each_type_is_pending_until_it_is_answered(kind: str) -> None:
 
 
 def test_reasoning_is_bound_to_the_items_of_its_answer() -> None:
-    raws = [ask(), thought(), call("a"), call("b"), output("b"), output("a"), thought("rs_2"), say()]
+    raws = [ask(), sealed(), fc("a"), fc("b"), out("b"), out("a"), sealed("rs_2"), say()]
     assert grouped(*raws) == [(0,), (1, 2, 3, 4, 5), (6, 7)]
 
 
@@ -191,7 +190,7 @@ def test_what_a_program_calls_belongs_to_the_program() -> None:
     program = {"type": "program", "id": "p", "call_id": "p1", "code": "ls()"}
     caller = {"type": "program", "caller_id": "p1"}
     done = {"type": "program_output", "id": "q", "call_id": "p1", "result": "ok"}
-    raws = [ask(), program, call("a", caller=caller), output("a"), done, say()]
+    raws = [ask(), program, fc("a", caller=caller), out("a"), done, say()]
     assert grouped(*raws) == [(0,), (1, 2, 3, 4), (5,)]
 
 
@@ -202,20 +201,20 @@ def test_unknown_items_that_share_an_id_are_one_group() -> None:
 
 
 def test_an_output_whose_call_the_provider_holds_belongs_to_the_reference() -> None:
-    raws = [ask(), {"type": "item_reference", "id": "fc_1"}, output("a"), say()]
+    raws = [ask(), {"type": "item_reference", "id": "fc_1"}, out("a"), say()]
     assert grouped(*raws) == [(0,), (1, 2), (3,)]
     assert broken_tool_groups(raws) == 0
 
 
 def test_a_call_before_the_last_words_of_an_answer_keeps_its_turn_in_flight() -> None:
     words = {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "I look"}]}
-    assert in_flight(read_history([ask(), call("a"), words]))
-    assert broken_tool_groups([ask(), call("a"), words]) == 0
-    assert not in_flight(read_history([ask(), call("a"), output("a"), words]))
+    assert in_flight(read_history([ask(), fc("a"), words]))
+    assert broken_tool_groups([ask(), fc("a"), words]) == 0
+    assert not in_flight(read_history([ask(), fc("a"), out("a"), words]))
 
 
 def test_what_was_said_called_and_answered_is_indexed() -> None:
-    history = read_history([call("a"), output("a", "found"), thought()])
+    history = read_history([fc("a"), out("a", output="found"), sealed()])
     assert [indexable_text(message) for message in history] == ["ls {}", "found", ""]
     assert indexable_text(read_message({"type": "compaction", "encrypted_content": "x"}, 0)) == ""
     unknown = read_message({"type": "oracle_call_output", "call_id": "a", "output": "42"}, 0)
@@ -232,7 +231,7 @@ def test_what_was_said_called_and_answered_is_indexed() -> None:
             "call_id": "a",
             "output": {"type": "computer_screenshot", "image_url": BIG},
         },
-        output("a", [{"type": "input_image", "detail": "auto", "image_url": BIG}]),
+        out("a", output=[{"type": "input_image", "detail": "auto", "image_url": BIG}]),
         {"role": "user", "content": [{"type": "input_image", "detail": "auto", "image_url": BIG}]},
         {"type": "code_interpreter_call", "id": "c", "code": "", "outputs": [{"type": "image", "url": BIG}]},
     ],
@@ -465,3 +464,147 @@ def test_a_compaction_of_the_provider_is_read_and_never_indexed() -> None:
     message = read_message({"role": "assistant", "content": [block]}, 0)
     assert message.parts == (Part("compaction", "What was said."),)
     assert indexable_text(message) == ""
+
+
+# -- the parts of a message that are indexed ---------------------------------------------------
+
+
+def text_of(raw: Any, **options: Any) -> str:
+    return indexable_text(read_message(raw, 0), **options)
+
+
+@pytest.mark.parametrize(
+    ("raw", "indexed", "without_tools"),
+    [
+        (ask("where is it?"), "where is it?", "where is it?"),
+        (say("here"), "here", "here"),
+        (call("a", text="I look"), "I look\nls {}", "I look"),
+        (result("a", "a.txt\nb.txt"), "a.txt\nb.txt", ""),
+        ({"role": "function", "name": "ls", "content": "a.txt"}, "ls a.txt", ""),
+        (blocks("user", {"type": "text", "text": "look"}, IMAGE), "look", "look"),
+        (thought(), "", ""),
+        ({"role": "user", "content": ["", "a", "", "b"]}, "a\nb", "a\nb"),
+        ({"role": "system", "content": "be brief"}, "", ""),
+        ({"role": "developer", "content": "be brief"}, "", ""),
+    ],
+)
+def test_texts_calls_and_results_are_indexed(raw: Any, indexed: str, without_tools: str) -> None:
+    assert text_of(raw) == indexed
+    assert text_of(raw, index_tools=False) == without_tools
+
+
+def test_a_summary_is_not_indexed() -> None:
+    (summary,) = read_history([SummaryMessage("[Context compacted] x", ((0, 1),))])
+    assert indexable_text(summary) == ""
+
+
+@pytest.mark.parametrize("provenance", ["injected_context", "recalled_context", "placeholder", "repaired"])
+def test_only_originals_are_indexed(provenance: Any) -> None:
+    assert indexable_text(read_message(ask("x"), 0, provenance=provenance)) == ""
+
+
+@given(raws=histories())
+def test_every_text_that_was_said_is_found_in_what_is_indexed(raws: list[dict[str, Any]]) -> None:
+    for message in read_history(raws):
+        if message.role in ("system", "developer"):
+            continue
+        indexed = indexable_text(message)
+        for part in message.parts:
+            if part.kind in ("text", "tool_result"):
+                assert part.text in indexed
+            if part.kind == "tool_call":
+                assert (part.arguments or "") in indexed
+
+
+# -- calls and answers of our own tools are never indexed, in whatever dial -------------------
+
+
+SECRET = "quoted-by-our-own-tool"
+names = st.builds(
+    lambda prefix, name: prefix + name,
+    st.sampled_from(["", "mcp__siltstone__", "mcp__notes__", "siltstone.", "functions.", "siltstone_"]),
+    st.sampled_from(sorted(OWN_TOOLS)),
+)
+foreign = st.sampled_from(["read_file", "graph_memory_search", "memory_searches", "search", "mcp__x__ls"])
+
+
+def openai_turn(calls: list[tuple[str, str, str]]) -> list[dict[str, Any]]:
+    """An assistant's parallel calls (id, name, answer), and their answers."""
+    made = [
+        {"id": id_, "type": "function", "function": {"name": name, "arguments": json.dumps({"of": answer})}}
+        for id_, name, answer in calls
+    ]
+    answers = [{"role": "tool", "tool_call_id": id_, "content": answer} for id_, _, answer in calls]
+    return [{"role": "assistant", "content": None, "tool_calls": made}, *answers]
+
+
+@st.composite
+def transcripts(draw: Any) -> list[dict[str, Any]]:
+    """Turns with our own tools and others, side by side and with ids that are used again."""
+    raws: list[dict[str, Any]] = []
+    for turn in range(draw(st.integers(1, 4))):
+        raws.append(ask(f"Question {turn}."))
+        count = draw(st.integers(1, 3))
+        calls = []
+        for at in range(count):
+            own = draw(st.booleans())
+            name = draw(names if own else foreign)
+            calls.append((f"call_{at}", name, f"{SECRET if own else 'found'} {turn}-{at}"))
+        raws += openai_turn(calls)
+        raws.append(say(f"Answer {turn}."))
+    return raws
+
+
+@pytest.mark.parametrize("dialect", ["openai.chat", "openai.responses", "anthropic"])
+@given(raws=transcripts())
+def test_nothing_of_our_own_tools_is_indexed_and_all_else_is(dialect: Any, raws: Any) -> None:
+    history = read_history(convert(raws, dialect).messages)
+    texts = "\n".join(indexable_texts(history))
+    assert SECRET not in texts
+    said = json.dumps(raws)
+    for turn in range(4):
+        for what in (f"Question {turn}.", f"Answer {turn}.", *(f"found {turn}-{at}" for at in range(3))):
+            assert texts.count(what) == said.count(what)
+
+
+def test_a_server_tool_of_a_provider_holds_its_answer_in_the_call() -> None:
+    item = {
+        "type": "mcp_call", "id": "mcp_1", "server_label": "siltstone", "name": "memory_search",
+        "arguments": '{"query": "x"}', "output": SECRET,
+    }  # fmt: skip
+    use = {"type": "mcp_tool_use", "id": "t1", "name": "memory_search", "server_name": "s", "input": {}}
+    result = {"type": "mcp_tool_result", "tool_use_id": "t1", "content": [{"type": "text", "text": SECRET}]}
+    for raws in ([item], [{"role": "assistant", "content": [use, result]}]):
+        assert list(indexable_texts(read_history(raws))) == [""]
+
+
+def test_a_function_without_ids_is_known_by_its_name() -> None:
+    raws = [
+        {"role": "assistant", "content": None, "function_call": {"name": "memory_get", "arguments": "{}"}},
+        {"role": "function", "name": "memory_get", "content": SECRET},
+    ]
+    assert list(indexable_texts(read_history(raws))) == ["", ""]
+
+
+def test_what_is_said_beside_a_call_is_indexed() -> None:
+    call_chat, answer = openai_turn([("c", "memory_search", SECRET)])
+    call_chat["content"] = "Let me look."
+    history = read_history([call_chat, answer])
+    assert list(indexable_texts(history)) == ["Let me look.", ""]
+    assert indexable_text(history[0]) == "Let me look."
+
+
+def test_an_answer_without_its_call_is_a_tools_answer_like_any_other() -> None:
+    answer = {"role": "tool", "tool_call_id": "c", "content": "found"}
+    assert list(indexable_texts(read_history([answer]))) == ["found"]
+    assert list(indexable_texts(read_history([{**answer, "name": "memory_search"}]))) == [""]
+
+
+@given(name=names)
+def test_a_prefix_of_a_host_leaves_the_name_ours(name: str) -> None:
+    assert names_own_tool(name)
+
+
+@given(name=st.one_of(foreign, st.none(), st.just("")))
+def test_other_tools_are_not_ours(name: str | None) -> None:
+    assert not names_own_tool(name)

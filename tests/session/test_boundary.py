@@ -15,25 +15,18 @@ from siltstone import (
     ConfigError,
     ContextOverflowError,
     MemoryStore,
-    Prepared,
     Session,
     ThresholdCompactor,
     estimate_tokens,
 )
-from siltstone.engine import Compacted, Plan, Skipped
+from siltstone.engine import Compacted, Plan
 from siltstone.hooks import Guidance
 from siltstone.messages import read_message
-from siltstone.session.state import View
+from siltstone.session.state import View, common, count, has, minus, numbers, union, within
 from siltstone.testing import RecordingHook, ScriptedModel
 from siltstone.tokens import rule
 
 SYSTEM = {"role": "system", "content": "Be exact."}
-
-
-def test_the_compaction_of_a_request_is_the_last_attempt() -> None:
-    first, last = (Skipped([], 0, 0, reason=reason) for reason in ("vetoed", "in_flight"))
-    assert Prepared([], [], 0, (first, last)).compaction is last
-    assert Prepared([], [], 0).compaction is None
 
 
 def test_mk_52_discarded_messages_are_searchable_in_the_owning_session_alone(tmp_path: Path) -> None:
@@ -314,3 +307,32 @@ def test_a_view_that_grows_counts_as_one_that_is_counted_whole(grown: list[list[
         pinned = sum(item.message.seq in pins and item.message.role in ("user", "assistant") for item in view)
         assert view.fixed(pins) == fixed + pinned
         assert view.fixed(()) == fixed
+
+
+# -- sets of ranges are the sets that they stand for -------------------------------------------
+
+
+SPANS = st.lists(st.tuples(st.integers(0, 30), st.integers(0, 30)), max_size=8)
+
+
+def plain(spans: list[tuple[int, int]]) -> set[int]:
+    return {number for start, end in spans for number in range(start, end)}
+
+
+@given(SPANS, SPANS)
+def test_a_range_set_is_the_set_of_its_numbers(one: list[tuple[int, int]], other: list[tuple[int, int]]):
+    first, second = union(one), union(other)
+    assert numbers(first) == sorted(plain(one))
+    assert numbers(union(one, other)) == sorted(plain(one) | plain(other))
+    assert minus(first, second) == union(minus(first, second))
+    assert numbers(minus(first, second)) == sorted(plain(one) - plain(other))
+    assert numbers(common(first, second)) == sorted(plain(one) & plain(other))
+    assert count(first) == len(plain(one))
+
+
+@given(SPANS, st.integers(0, 31), st.integers(0, 31))
+def test_a_range_is_in_a_set_that_has_all_of_its_numbers(spans: list[tuple[int, int]], start: int, end: int):
+    held = plain(spans)
+    assert has(union(spans), start, end) == held.issuperset(range(start, end))
+    assert has(union(spans), start) == (start in held)
+    assert numbers(within(union(spans), start, end)) == sorted(held & set(range(start, end)))

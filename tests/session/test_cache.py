@@ -197,17 +197,6 @@ def test_the_undo_of_a_compaction_tells_what_it_cost_and_what_stays_is_cached_st
         assert session.undo_compaction() is None
 
 
-def test_an_undo_before_the_next_request_costs_nothing_more():
-    """The provider has the beginning that both views share: the compaction has told of the rest."""
-    told: list[Any] = []
-    with summarised(SimpleMemoryStore(), told) as session:
-        tokens = session.prepare().tokens
-        session.append(user("On."), usage=usage(tokens, tokens))
-        session.compact()
-        session.undo_compaction()
-        assert [each.policy for each in told if isinstance(each, CacheBroken)] == ["threshold"]
-
-
 @pytest.mark.parametrize("position", [0, 3, 12])
 def test_a_branch_tells_what_it_cost_and_so_does_its_undo(position: int):
     told: list[Any] = []

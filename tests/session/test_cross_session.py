@@ -118,17 +118,6 @@ def test_tools_are_left_out_where_their_session_leaves_them_out(store: Any) -> N
     assert {hit.session_id for hit in found} == {"tools"}
 
 
-def test_a_setting_that_needs_a_namespace_is_refused_without_one(store: Any) -> None:
-    with pytest.raises(ConfigError, match="cross_session=True needs a namespace") as refused:
-        session(store, "alone", namespace="", recall=RecallConfig(cross_session=True))
-    assert vars(refused.value)["field"] == "cross_session"
-    with session(store, "alone", namespace="") as alone:
-        for call in (alone.search, alone.facts):
-            with pytest.raises(ConfigError, match="scope='namespace' needs a namespace") as refused:
-                call("kettle", scope="namespace")
-            assert vars(refused.value)["field"] == "scope"
-
-
 def test_a_namespace_is_fixed_at_the_first_open(store: Any) -> None:
     session(store, "a").close()
     session(store, "a", namespace=None).close()

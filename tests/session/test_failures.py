@@ -142,6 +142,16 @@ def test_what_is_not_a_message_is_refused_and_its_batch_with_it(tmp_path: Path, 
         assert session.history() == session.log() == [user("first")]
 
 
+def test_mk_59_bad_usage_data_do_not_end_a_turn(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    with Session.open(tmp_path, "s", policy=POLICY, model=ScriptedModel()) as session:
+        for usage in ("many", {"input_tokens": "7"}, -1, object(), {"prompt_tokens": None}):
+            session.append(user("a"), usage=usage)
+        assert session._core.clock.last_input_tokens == 0
+        session.append(user("b"), usage={"input_tokens": 5, "cache_read_input_tokens": 3})
+        assert session._core.clock.last_input_tokens == 8
+    assert "taken as unknown" in caplog.text
+
+
 def test_a_closed_session_says_so(tmp_path: Path) -> None:
     session = Session.open(tmp_path, "s")
     session.close()

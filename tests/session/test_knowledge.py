@@ -91,25 +91,6 @@ def test_what_is_stated_is_a_fact_as_soon_as_it_has_left_the_context(tmp_path: P
         assert session.facts() == [fact]
 
 
-def test_a_change_is_history_and_as_of_a_time_the_old_one_holds(tmp_path: Path) -> None:
-    with opened(tmp_path, knowledge=PATTERNS) as session:
-        compacted(session, *told("Remember: the API is running on port 3000."))
-        compacted(session, *told("Remember: the API is running on port 4000."))
-        old, new = session.fact_history(session.facts()[0].id)
-        assert ["3000" in old.content, "4000" in new.content] == [True, True]
-        assert contents(session) == [new.content]
-        assert session.facts(as_of=(new.created_at - 1) / 1000) == [old]
-        assert {each.id for each in session.facts(history=True)} == {old.id, new.id}
-        assert session.facts("API port") == [new]
-
-
-def test_nothing_is_learned_without_being_asked_for(tmp_path: Path) -> None:
-    model = Model()
-    with siltstone.Session.open(tmp_path, "s", policy=small(), model=model) as session:
-        compacted(session, *told("Remember that the API is running on port 3000."))
-        assert (session.facts(), model.asked) == ([], [])
-
-
 def test_oc_53_a_model_is_asked_beside_the_conversation_and_nobody_waits(tmp_path: Path) -> None:
     gate, hook = threading.Event(), RecordingHook()
     model = Model(hold=gate)
@@ -578,15 +559,6 @@ def test_a_fact_that_the_model_forgets_leaves_the_turn_that_recalled_it(tmp_path
         assert "3000" in json.dumps(session.prepare().messages)
         assert json.loads(session.memory_forget.call({"ids": [fact.id]})) == {"forgotten": 1}
         assert "3000" not in json.dumps(session.prepare().messages)
-
-
-def test_facts_are_found_while_they_hold_whatever_was_asked_before(tmp_path: Path) -> None:
-    with opened_without_model(tmp_path) as session:
-        now = session.save("The API is on port 3000").created_at / 1000
-        session.save("The API is down", valid_until=now + 3600)
-        both = ["The API is down", "The API is on port 3000"]
-        for seconds, found in ((60, both), (7200, both[1:]), (60, both), (-60, [])):
-            assert sorted(contents(session, query="API", as_of=now + seconds)) == found
 
 
 def test_facts_are_read_where_the_note_of_their_changes_is_damaged(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from conversations import assistant, user
-from siltstone import ConfigError, Session, SimpleMemoryStore
+from siltstone import Session, SimpleMemoryStore
 from siltstone.events import OverheadTooLarge, WindowLearned
 from siltstone.testing import RecordingHook
 
@@ -250,9 +250,3 @@ def test_without_a_model_it_ends_with_another_window(tmp_path: Path) -> None:
         assert session.context_window == 5_000
     with Session.open(tmp_path, "s", context_window=2 * WINDOW) as session:
         assert session.context_window == 2 * WINDOW
-
-
-@pytest.mark.parametrize("name", [5, None, b"m"])
-def test_a_model_has_a_text_for_a_name(session: Session, name: Any) -> None:
-    with pytest.raises(ConfigError, match="agent_model"):
-        session.agent_model = name

@@ -10,7 +10,7 @@ import pytest
 
 from compacting import assistant, exchange, user
 from siltstone import ConfigError, Emergency, MemoryStore, Session, SimpleMemoryStore, ThresholdCompactor
-from siltstone.errors import InvalidMessageError, StoreConflictError
+from siltstone.errors import InvalidMessageError
 from siltstone.messages import SubstituteMessage
 
 LINES = "\n".join(f"row {number}: zebra{number}" for number in range(4_000))
@@ -120,15 +120,3 @@ def test_another_worker_that_writes_meanwhile_does_not_part_a_result_from_its_cu
         assert session.log()[2] == result
         assert "tokens cut" in session.history()[2]["content"]
         assert session.history() == other.history()
-
-
-def test_an_offload_onto_a_log_that_another_worker_has_written_to_is_a_conflict():
-    store = SimpleMemoryStore()
-    with opened(store) as session, opened(store) as other:
-        call, result = exchange("a", LINES)
-        session.append(user("Go."), call)
-        other.reload()
-        other.append(assistant("Elsewhere."))
-        with pytest.raises(StoreConflictError):
-            session.offload(result, 500)
-        assert len(session.log()) == 3

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from conversations import assistant, small, turns, user
+from conversations import assistant, user
 from siltstone import ConfigError, Entry, MemoryStore, RecallConfig, Session, SimpleMemoryStore
 from siltstone.errors import EntryNotFoundError
 from siltstone.memory import Store
@@ -18,7 +18,6 @@ from siltstone.memory.database_log import MOST_RECALLS
 from siltstone.memory.log import NewRecall, SessionLog
 from siltstone.session import rows
 from siltstone.stores.transfer import copy_store
-from siltstone.testing import ScriptedModel
 from storing import database, elsewhere, sql
 
 SECRET = "the walrus password for the quarry is basalt-seven"
@@ -181,31 +180,6 @@ def test_a_damaged_recall_is_found_and_a_repair_takes_it(tmp_path: Path) -> None
             assert [told.position for told in session.recalls()] == [3]
 
 
-def test_undoing_keeps_what_was_recalled_and_a_fork_begins_without(tmp_path: Path) -> None:
-    with Session.open(
-        tmp_path,
-        "s",
-        policy=small(),
-        model=ScriptedModel(),
-        context_window=16_000,
-        recall=True,
-        knowledge=False,
-    ) as session:
-        session.append(user("please note this: " + SECRET), assistant("noted"))
-        for turn in turns(8):
-            session.append(*turn)
-            session.prepare()
-        asked(session)
-        before = session.recalls()
-        assert before[0].placed
-        session.undo_compaction()
-        assert session.recalls() == before
-        with session.fork("other") as fork:
-            assert fork.recalls() == []
-            assert len(fork.history()) == len(session.history())
-        assert session.compactions(undone=True)[0].seconds is not None
-
-
 def test_a_recall_goes_with_the_next_write_and_costs_no_sync_of_its_own(store: Store) -> None:
     filled(store)
     log = store.open_log("s")
@@ -276,16 +250,6 @@ def test_a_copy_tells_the_recalls_by_the_ids_of_its_own_entries(store: Store, tm
                     with pytest.raises(EntryNotFoundError):
                         source.get(here)
         assert target.check() == []
-
-
-def test_two_workers_write_the_recalls_of_each(store: Store) -> None:
-    filled(store)
-    with opened(store) as one, opened(store) as two:
-        asked(one)
-        two.reload()
-        asked(two, "where was the walrus seen?")
-        assert [told.position for told in one.recalls()] == [3, 1]
-        assert one.recalls() == two.recalls()
 
 
 def test_a_session_that_is_read_only_tells_its_own_recall_and_writes_none(tmp_path: Path) -> None:

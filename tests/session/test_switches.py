@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable
+from datetime import timedelta
 from functools import partial
 from inspect import getmembers, isawaitable, isfunction, signature
 from itertools import product
@@ -20,6 +21,7 @@ from siltstone import (
     ConfigError,
     MemoryStore,
     RecallConfig,
+    Retention,
     Session,
     SimpleMemoryStore,
     ThresholdCompactor,
@@ -166,6 +168,38 @@ def test_a_path_that_is_no_directory_is_refused_and_makes_none(
         (lambda _: SimpleMemoryStore().index("s", ["x"]), InvalidEntryError, "must be a siltstone.Entry"),
         (lambda path: opened(path).search(5), InvalidEntryError, "a query must be a text, got 5"),
         (lambda path: opened(path).search("x", since="May"), InvalidEntryError, "a datetime, or seconds"),
+        *(
+            (
+                lambda path, ask=each: getattr(opened(path), ask)("x", scope="namespace"),
+                ConfigError,
+                "needs a namespace",
+            )
+            for each in ("search", "facts")
+        ),
+        *(
+            (
+                lambda path, name=each: setattr(opened(path), "agent_model", name),
+                ConfigError,
+                "agent_model must be",
+            )
+            for each in (5, None, b"m")
+        ),
+        *(
+            (lambda _, wrong=each: Retention(**wrong), ConfigError, "must be")
+            for each in (
+                {"max_entries": 0},
+                {"max_entries": True},
+                {"max_entries": 1.5},
+                {"max_age": timedelta(0)},
+                {"max_age": 30},
+                {"max_age": "30 days"},
+            )
+        ),
+        (
+            lambda path: Session.open(path, "s", recall=RecallConfig(cross_session=True)),
+            ConfigError,
+            "cross_session=True needs a namespace",
+        ),
         (lambda path: opened(path).facts(5), ConfigError, "query must be a text or None, got 5"),
         (lambda path: opened(path).facts(limit=-1), ConfigError, "limit must be"),
         (lambda path: opened(path).observe([], on_conflict="merge"), ConfigError, "or 'raise', got 'merge'"),
