@@ -1,20 +1,21 @@
-"""Standing wishes: sentences that nobody saw while the rule was fitted, and what the rule may never do."""
+"""Standing wishes: messages that are no part of what the rule was fitted to, and what it may never do."""
 
 from __future__ import annotations
 
 import json
+from collections import Counter
 from pathlib import Path
 
 import pytest
 from hypothesis import given, strategies as st
 
 from hostile_texts import hostile
-from siltstone.knowledge import has_wish, pattern_facts
+from siltstone.knowledge import InMemoryFacts, has_wish, learn, pattern_facts
 from siltstone.knowledge.standing import is_standing
 from siltstone.messages import read_history
 
 PLACE = Path(__file__).parents[1] / "data" / "standing"
-UNSEEN = json.loads((PLACE / "unseen.json").read_text("utf-8"))
+MESSAGES = json.loads((PLACE / "messages.json").read_text("utf-8"))
 
 
 def wishes(text: str) -> list[str]:
@@ -22,20 +23,31 @@ def wishes(text: str) -> list[str]:
     return [fact.content for fact in pattern_facts(told) if "standing" in fact.tags]
 
 
-def plain(text: str) -> str:
-    return "".join(char for char in text.lower() if char.isalnum())
+@pytest.mark.parametrize(
+    ("name", "least"),
+    [
+        ("short", {"en": 27, "de": 18, "es": 20, "zh": 20}),
+        ("dev", {"en": 38, "de": 18, "es": 20, "zh": 19}),
+        ("held", {"en": 25, "de": 16, "es": 16, "zh": 17}),
+    ],
+)
+def test_wishes_are_kept_and_few_other_messages_taken(name: str, least: dict[str, int]) -> None:
+    found = [(each, len(wishes(each["text"]))) for each in MESSAGES[name]]
+    kept = Counter(each["lang"] for each, lines in found if each["wish"] and lines)
+    taken = [lines for each, lines in found if not each["wish"]]
+    assert kept >= Counter(least)
+    assert sum(map(bool, taken)) <= 0.01 * len(taken)
+    assert sum(taken) <= 0.1 * sum(lines for _, lines in found)  # 9 of 10 lines are wishes
 
 
-@pytest.mark.parametrize(("language", "least"), [("en", 0.85), ("de", 0.75), ("es", 0.75), ("zh", 0.75)])
-def test_unseen_wishes_are_kept(language: str, least: float) -> None:
-    said = [each for each in UNSEEN["wishes"] if each["lang"] == language]
-    found = [any(plain(line)[:12] in plain(each["wish"]) for line in wishes(each["text"])) for each in said]
-    assert sum(found) >= least * len(found)
-
-
-@pytest.mark.parametrize(("kind", "most"), [("others", 9), ("decoys", 4)])
-def test_few_other_messages_are_taken_for_wishes(kind: str, most: int) -> None:
-    assert sum(bool(wishes(text)) for text in UNSEEN[kind]) <= most < 0.05 * len(UNSEEN[kind])
+@pytest.mark.parametrize(("said", "later", "count"), MESSAGES["pairs"])
+def test_a_newer_wish_replaces_the_older_one_of_its_subject(said: str, later: str, count: int) -> None:
+    store = InMemoryFacts()
+    told = pattern_facts(read_history([{"role": "user", "content": text} for text in (said, later)]))
+    learn(store, told)
+    kept = [fact.content for fact in store.facts() if fact.superseded_by is None]
+    assert kept == [fact.content for fact in told][-count:]
+    assert len(kept) == count
 
 
 def test_the_weights_are_those_of_the_labelled_sentences() -> None:
@@ -46,28 +58,14 @@ def test_the_weights_are_those_of_the_labelled_sentences() -> None:
     assert sum(others) < 0.01 * len(others)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "> Never push to main.",
-        "```\n# Never push to main.\n```",
-        'The mail says: "Never push to main, whatever happens."',
-        "Should I never push to main?",
-        "My neighbour says he always eats at six.",
-        "Answer this one in French.",
-    ],
-)
+@pytest.mark.parametrize("text", MESSAGES["not his own"])
 def test_what_somebody_else_wrote_or_what_is_of_one_moment_is_no_wish(text: str) -> None:
     assert wishes(text) == []
 
 
 def test_only_a_user_has_wishes() -> None:
-    [own, other] = read_history(
-        [
-            {"role": "user", "content": "Never push to main."},
-            {"role": "assistant", "content": "Never push to main."},
-        ]
-    )
+    said = [{"role": role, "content": "Never push to main."} for role in ("user", "assistant")]
+    [own, other] = read_history(said)
     assert has_wish(own)
     assert not has_wish(other)
 

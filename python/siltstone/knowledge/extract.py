@@ -331,9 +331,7 @@ _TALK: Final = pattern("talk")  #: sentences of a conversation about itself
 _OTHERS: Final = pattern("others")  #: texts that are made up, or that somebody else wrote
 _MATERIAL: Final = pattern("material")  #: paragraphs of code, logs, tables, pages, and quoted mails
 _CODE: Final = re.compile(r"```.*?(?:```|\Z)|^\s*>[^\n]*", re.DOTALL | re.MULTILINE)
-_QUOTED: Final = re.compile(
-    r"[\"\u201c](?:\S+\s+){3,}?\S*[\"\u201d]|[\u201c「][^\u201d」]{6,}[\u201d」]|[„«»][^“”«»]{12,}[“”«»]"
-)
+_QUOTED: Final = pattern("quoted")
 _POLITE: Final = pattern("lead")
 _SENTENCE: Final = re.compile(
     r"(?<=\.)\s+(?=[A-ZÀ-Þ¿¡«\"'`(])|(?<=[!?])[\"')]*\s+|(?<=[。！？])|\n+|(?<=;)\s+"

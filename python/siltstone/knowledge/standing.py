@@ -14,27 +14,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from functools import cache
+from functools import cache, lru_cache
 from itertools import pairwise
 from typing import Final
 
-from siltstone.knowledge.base import rows_of
+from siltstone.knowledge.base import STANDING, Fact, patterns, rows_of, words_of
 
-LEAST: Final = 60  #: hundredths: the sum from which on a sentence is a standing wish
+LEAST: Final = 70  #: hundredths: the sum from which on a sentence is a standing wish
 _WORD: Final = re.compile(
     r"[^\W\d_]+(?:['\u2019][^\W\d_]+)?|\d+|[,;:\u2014\u2013\"\u201c\u201d\u00ab\u00bb\u201e`(\u2026]"
 )
 _HAN: Final = re.compile(r"[\u3400-\u9fff]")
-_GERMAN: Final = re.compile(
-    r"[äöüß]|\b(?:ich|nicht|und|mir|mich|bitte|keine?n?|nichts|wir|ist|nie|immer|der|das|auf|nur)\b",
-    re.IGNORECASE,
-)
-_SPANISH: Final = re.compile(
-    r"[ñ¿¡áéíóú]|\b(?:el|la|los|las|que|de|del|mi|mis|nunca|siempre|uso|en|por|soy|con|nada|sin|solo)\b",
-    re.IGNORECASE,
-)
-_ENDS: Final = ".!\u3002\uff01~ "
+_ENDS: Final = ".!;\u3002\uff01~ "
 _BREAKS: Final = frozenset("^,;:\u2014\u2013")
+_SETTLES: Final = patterns("settles")
+_BESIDE: Final = frozenset(words_of("beside").split())
+_DENIES: Final = frozenset(words_of("denies").split())
 _OWN: Final = {"zh": ("chinese",), "de": ("german",), "es": ("spanish",), "en": ()}  #: forms of a language
 
 
@@ -47,14 +42,35 @@ def is_standing(sentence: str) -> bool:
     return weights[""] + sum(weights.get(name, 0) for name in features(sentence)) >= LEAST
 
 
+@lru_cache(4_096)
+def settles(content: str, tags: tuple[str, ...]) -> tuple[str, str, frozenset[str]] | tuple[()]:
+    """What a wish settles, the value, and the words beside it; empty if it is no matter of one value.
+
+    What is forbidden is none: it does not replace what was forbidden before.
+    """
+    for matter, pattern in _SETTLES if STANDING in tags else ():
+        if value := pattern.search(content):
+            rest = {word for word in _words(pattern.sub(" ", content)) if word[0].isalnum()} - _BESIDE
+            return (matter, value[0], frozenset(rest)) if rest.isdisjoint(_DENIES) else ()
+    return ()
+
+
+def resettles(new: Fact, old: Fact) -> str:
+    """Why the wish *new* takes the place of the wish *old*; empty if it does not.
+
+    "Answer in German" and "from now on answer in English" settle the same, "tabs in Go" and "spaces in
+    Python" do not.
+    """
+    now, before = (settles(each.content, each.tags) for each in (new, old))
+    return f"the newer wish settles the {now[0]}" if now and now[::2] == before[::2] else ""
+
+
 def features(sentence: str) -> set[str]:
     """The features of *sentence*: words, pairs, three words at the beginning of a clause, language, forms."""
     said = _form("lead").sub("", sentence.strip().rstrip(_ENDS))
     words = ["^", *_words(said), "$"]
     found = {*words[1:-1], *(f"{one} {two}" for one, two in pairwise(words))}
-    for place, word in enumerate(words[:-2]):
-        if word in _BREAKS:
-            found.add(" ".join(words[place : place + 3]))
+    found |= {" ".join(words[at : at + 3]) for at, word in enumerate(words[:-2]) if word in _BREAKS}
     found.update(f"{word[:5]}~" for word in words if word.isascii() and len(word) > 5)
     clauses = [said, *(_form("lead").sub("", clause) for clause in _form("clause").split(said) if clause)]
     language = _language(said)
@@ -70,17 +86,12 @@ def features(sentence: str) -> set[str]:
 def _words(text: str) -> Iterator[str]:
     """The words of *text* in lower case, each Han character by itself, and a number as ``0``."""
     for word in _WORD.findall(text.lower().replace("\u2019", "'")):
-        if _HAN.search(word):
-            yield from word
-        else:
-            yield "0" if word[0].isdigit() else word
+        yield from word if _HAN.search(word) else ("0" if word[0].isdigit() else word,)
 
 
 def _language(said: str) -> str:
     """The language of *said*, by its script and its common words."""
-    if _HAN.search(said):
-        return "zh"
-    return "de" if _GERMAN.search(said) else "es" if _SPANISH.search(said) else "en"
+    return next((name for name in ("zh", "de", "es") if _form(f"{name} words").search(said)), "en")
 
 
 @cache

@@ -11,6 +11,7 @@ from itertools import chain, pairwise
 from typing import Final, Literal, TypeAlias
 
 from siltstone.knowledge.base import ACTS, Fact, FactStore, now_ms, pattern, patterns, rows, words_of
+from siltstone.knowledge.standing import resettles, settles
 
 # The words, values and subject of a short text, by which facts are compared.
 
@@ -590,7 +591,9 @@ class Held:
         if self.documented:
             return frozenset((fact.type, word) for word in words(fact.content))
         said = statement(fact.content)
-        return frozenset(("", word) for word in {*said.content, *said.gist})
+        return frozenset(
+            ("", word) for word in {*said.content, *said.gist, *settles(fact.content, fact.tags)[:1]}
+        )
 
     def _let_go(self, fact: Fact) -> None:
         self._same[_digest(fact.content)].pop(fact.id, None)
@@ -611,7 +614,7 @@ def _decide(new: Fact, held: Held) -> tuple[Action, Fact | None, str]:
     known = next((fact for fact in ours if repeats(new.content, fact.content)), None)
     if known is not None:
         return "NONE", known, ""
-    found = ((fact, replaces(new.content, fact.content)) for fact in ours)
+    found = ((fact, resettles(new, fact) or replaces(new.content, fact.content)) for fact in ours)
     old, why = next((each for each in found if each[1]), (None, ""))
     return ("SUPERSEDE" if old else "ADD"), old, why
 
