@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from siltstone.redaction import RedactionConfig as RedactionConfig
     from siltstone.session.aio import AsyncSession as AsyncSession
     from siltstone.session.boundary import Prepared as Prepared
-    from siltstone.session.core import Retention as Retention
+    from siltstone.session.retention import Retention as Retention
     from siltstone.session.session import Session as Session
     from siltstone.stores.memory import HnswMemoryStore as HnswMemoryStore, MemoryStore as MemoryStore
     from siltstone.stores.simple import SimpleMemoryStore as SimpleMemoryStore
@@ -77,7 +77,7 @@ else:
         "redaction": "RedactionConfig",
         "session.aio": "AsyncSession",
         "session.boundary": "Prepared",
-        "session.core": "Retention",
+        "session.retention": "Retention",
         "session.session": "Session",
         "stores.memory": "HnswMemoryStore MemoryStore",
         "stores.simple": "SimpleMemoryStore",

@@ -23,7 +23,7 @@ from conversations import Raw, assistant, user
 from siltstone import CompactionConfig, HnswMemoryStore, MemoryStore, Session, ThresholdCompactor, presets
 from siltstone.errors import StoreError
 from siltstone.memory import Entry
-from siltstone.session.core import Retention
+from siltstone.session.retention import Retention
 from storing import database
 
 ROUNDS = int(os.environ.get("SILTSTONE_ERASED_ROUNDS", "1"))  # the long form: 100

@@ -20,7 +20,7 @@ from siltstone.errors import EntryNotFoundError, InvalidEntryError
 from siltstone.events import Event, MemoryExpired
 from siltstone.memory import Entry, ExpireReport, Ranker, Store, convert
 from siltstone.recall import RecallConfig
-from siltstone.session.core import retain
+from siltstone.session.retention import retain
 from siltstone.session.transfer import export_everything, import_everything
 from siltstone.stores import HnswMemoryStore, MemoryStore
 from storing import contents, database

@@ -29,7 +29,7 @@ from siltstone import (
 from siltstone.engine import Compacted, Failed, Skipped
 from siltstone.events import CompactionCompleted, CompactionFailed, CompactionStarted, CompactionTriggered
 from siltstone.messages import SummaryMessage, broken_tool_groups, encode, unmarked
-from siltstone.session.concurrency import Job
+from siltstone.session.background import Job
 from siltstone.systems.spacebot.config import ChronicleConfig
 from siltstone.testing import RecordingHook
 

@@ -33,8 +33,8 @@ from siltstone.errors import CompactionNotFoundError, ConfigError
 from siltstone.events import ContextCritical, ContextWarning
 from siltstone.memory.log import Derived
 from siltstone.messages import Message, encode, read_history
+from siltstone.session.policy_history import PAST, PolicyLine
 from siltstone.session.rows import rules_of
-from siltstone.session.state import PAST, PolicyLine
 from siltstone.systems.waterfall.config import WaterfallConfig
 from siltstone.testing import ScriptedModel
 

@@ -232,7 +232,7 @@ def test_the_files_of_the_archive_have_what_requests_left_out_and_a_crash_in_bet
         session.append(*map(said, range(24)))
         with monkeypatch.context() as patch:
             patch.setattr(
-                "siltstone.session.recovery.write_new", lambda core: None
+                "siltstone.session.request_policy.write_new", lambda core: None
             )  # killed before the files
             left = numbers(session.prepare())
     assert not path.exists()

@@ -16,9 +16,10 @@ from siltstone.engine import AsyncAfterCompact, AsyncBeforeCompact, Outcome
 from siltstone.errors import ConfigError, SessionBusyError, refuse
 from siltstone.knowledge import Learned
 from siltstone.llm import AsyncModels, Steps, advanced, run_async
+from siltstone.session.background import Job
 from siltstone.session.boundary import Prepared
 from siltstone.session.calls import CLOSING_SECONDS, COMPACTION_TIMEOUT, OWN_POLICY, BaseSession, OwnPolicy
-from siltstone.session.concurrency import Call, Claim, Job
+from siltstone.session.concurrency import Call, Claim
 from siltstone.session.learning import extraction
 from siltstone.session.opening import Opened, Options, Path, open_session, shows_options
 from siltstone.session.recovery import Answer, again, check_call, ended

@@ -19,9 +19,10 @@ from siltstone.llm import Steps
 from siltstone.messages import InjectedMessage, Message, opens_turn, read_message, validate_history
 from siltstone.messages.message import RULE_ROLES
 from siltstone.messages.results import GET_NAME
-from siltstone.session.concurrency import Job
+from siltstone.session.background import Job
 from siltstone.session.core import SessionCore
-from siltstone.session.state import RangeSet, SessionState, View, covered, written
+from siltstone.session.policy_history import written
+from siltstone.session.state import RangeSet, SessionState, View, covered
 
 if TYPE_CHECKING:
     from siltstone.engine import Outcome, Plan, Skipped

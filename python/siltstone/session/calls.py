@@ -19,8 +19,9 @@ from siltstone.memory.base import Store, hurried
 from siltstone.memory.entry import ForgetCriteria, ForgetReport, SearchHit, SearchOptions
 from siltstone.memory.limits import checked_limit
 from siltstone.messages import RawMessage, SummaryMessage, unmarked
+from siltstone.session.background import Job
 from siltstone.session.boundary import Prepared, boundary, compaction, in_flight, instructed, landed
-from siltstone.session.concurrency import Call, Job
+from siltstone.session.concurrency import Call
 from siltstone.session.core import InContext
 from siltstone.session.counters import LearnedLimit
 from siltstone.session.opening import Opened, check_text
@@ -136,7 +137,7 @@ class SessionCalls:
         if asked is not None:
             self.asked = None
         if chosen is not None and chosen.shapes_request:
-            from siltstone.session.recovery import shaped_boundary
+            from siltstone.session.request_policy import shaped_boundary
 
             state, prepared = yield from shaped_boundary(self.core, chosen, asked, request_bytes)
         else:
@@ -159,7 +160,8 @@ class SessionCalls:
         """``recover``. The session learns the largest allowed request from *error*."""
         if not isinstance(error, BaseException):
             refuse("error", "the exception that the provider's client raised", error)
-        from siltstone.session.recovery import learn, recovered
+        from siltstone.session.recovery import learn
+        from siltstone.session.request_policy import recovered
 
         if self.policy is not None:
             learn(self.core, self.policy, error)

@@ -17,9 +17,10 @@ from siltstone.messages import Message
 from siltstone.session import rows, state as views
 from siltstone.session.archiving import write_new
 from siltstone.session.concurrency import Call, retried
-from siltstone.session.core import SessionCore, is_at, only_new
+from siltstone.session.core import SessionCore, is_at
 from siltstone.session.counters import CompactionClock, cached_tokens, input_tokens
 from siltstone.session.learning import learn_patterns, save_called
+from siltstone.session.retention import only_new
 from siltstone.session.rows import rules_of
 
 # Tells what a rewrite of the view costs in the provider's cache.

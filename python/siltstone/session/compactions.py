@@ -15,8 +15,9 @@ from siltstone.memory.log import CompactionRow, Derived, NewCompaction
 from siltstone.messages import RawMessage
 from siltstone.session.committing import BRANCH, UNDO
 from siltstone.session.core import SessionCore
+from siltstone.session.policy_history import written_by_run
 from siltstone.session.rows import RuleSpan, notes_of, usage_of
-from siltstone.session.state import RangeSet, all_derived, covered, line_of, minus, union, written_by_run
+from siltstone.session.state import RangeSet, all_derived, covered, line_of, minus, union
 from siltstone.tools.base import Tool
 from siltstone.tools.context import chronicle
 

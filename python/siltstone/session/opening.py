@@ -30,8 +30,9 @@ from siltstone.llm import Models, run
 from siltstone.memory.base import Store, sessions_of
 from siltstone.memory.opening import is_database, open_store
 from siltstone.session.boundary import compaction
-from siltstone.session.core import Retention, SessionCore
+from siltstone.session.core import SessionCore
 from siltstone.session.fact_state import keeps_facts
+from siltstone.session.retention import Retention
 from siltstone.systems.base import Preset, System, default_model, default_policy
 from siltstone.tokens import rule_for
 

@@ -17,6 +17,7 @@ from siltstone.llm import Models, Steps, run
 from siltstone.memory.database_log import RecallRecord
 from siltstone.memory.entry import ForgetCriteria, ForgetReport, SearchHit, SearchOptions, SearchScope
 from siltstone.messages import RawMessage
+from siltstone.session.background import Job
 from siltstone.session.boundary import Prepared, forecast
 from siltstone.session.calls import (
     CLOSING_SECONDS,
@@ -26,7 +27,7 @@ from siltstone.session.calls import (
     BaseSession,
     OwnPolicy,
 )
-from siltstone.session.concurrency import Call, Claim, Job, Slot
+from siltstone.session.concurrency import Call, Claim, Slot
 from siltstone.session.opening import Options, Path, open_session, shows_options
 
 if TYPE_CHECKING:
