@@ -26,7 +26,9 @@ from siltstone.errors import (
     StoreUnavailableError,
 )
 from siltstone.memory import Entry
-from siltstone.postgres import PostgresStore, database, protocol as exchange
+from siltstone.postgres import PostgresStore, database, mirror, protocol as exchange
+from siltstone.postgres.database import Database
+from siltstone.postgres.schema import Write
 
 
 def is_write(request: bytes) -> bool:
@@ -305,3 +307,108 @@ def _appends(session: Session) -> bool:
         return bool(session.append({"role": "user", "content": "back"}))
     except StoreUnavailableError:
         return False
+
+
+# -- several sessions in one transaction -------------------------------------------------------
+
+
+NAMES = ("one", "two", "three")
+
+
+@pytest.fixture
+def filled(pool: PostgresPool) -> Iterator[PostgresStore]:
+    with PostgresStore.open(pool.pool) as filled:
+        fill(filled)
+        yield filled
+
+
+def fill(filled: PostgresStore) -> None:
+    for name in NAMES:
+        filled.index(name, [Entry("a secret of the house", (0, 1)), Entry("silt", (1, 2))])
+
+
+def texts(filled: Any) -> dict[str, list[str]]:
+    return {name: [each.content for each in filled.entries(name).entries] for name in NAMES}
+
+
+WHOLE = {name: ["a secret of the house", "silt"] for name in NAMES}
+FORGOTTEN = {name: ["silt"] for name in NAMES}
+
+
+def test_what_fails_for_one_session_is_forgotten_in_none(filled: PostgresStore, pool: PostgresPool) -> None:
+    (last,) = (each for each in filled._mirrors.all() if each.name == "three")
+    with pool.connection() as connection:
+        connection.execute(
+            "CREATE FUNCTION siltstone.full_disk() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN "
+            f"IF OLD.k = {last.k} THEN RAISE EXCEPTION 'No space left' USING ERRCODE = 'disk_full'; END IF; "
+            "RETURN OLD; END $$"
+        )
+        connection.execute(
+            "CREATE TRIGGER full_disk BEFORE DELETE ON siltstone.entry FOR EACH ROW "
+            "EXECUTE FUNCTION siltstone.full_disk()"
+        )
+    try:
+        with pytest.raises(StoreIoError, match="No space left"):
+            filled.forget(text="secret")
+        assert texts(filled) == WHOLE
+        assert all(filled.search(name, "secret")[0].content == WHOLE[name][0] for name in NAMES)
+    finally:
+        with pool.connection() as connection:
+            connection.execute("DROP FUNCTION siltstone.full_disk CASCADE")
+    assert filled.forget(text="secret").entries == 3
+    assert texts(filled) == FORGOTTEN
+    with PostgresStore.open(pool.pool) as other:
+        assert texts(other) == FORGOTTEN
+        assert other.check() == filled.check() == []
+
+
+def test_who_writes_meanwhile_has_it_forgotten_as_well(
+    filled: PostgresStore, pool: PostgresPool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write = Database.write
+    tried: list[int] = []
+
+    def overtaken(self: Database, *writes: Write) -> bool:
+        if len(writes) > 1:
+            tried.append(len(writes))
+            if len(tried) == 1:
+                with PostgresStore.open(pool.pool) as other:
+                    other.index("two", [Entry("another secret", (5, 6))])
+                assert texts(filled) == {**WHOLE, "two": [*WHOLE["two"], "another secret"]}
+        return write(self, *writes)
+
+    monkeypatch.setattr(Database, "write", overtaken)
+    assert filled.forget(text="secret").entries == 4
+    assert tried == [3, 3]
+    assert texts(filled) == FORGOTTEN
+    assert filled.check() == []
+
+
+def test_who_is_overtaken_again_and_again_has_forgotten_nothing(
+    filled: PostgresStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write = Database.write
+    monkeypatch.setattr("siltstone.postgres.store.BUSY", 0.2)
+    monkeypatch.setattr(Database, "write", lambda self, *writes: len(writes) == 1 and write(self, *writes))
+    with pytest.raises(StoreBusyError, match="3 sessions"):
+        filled.forget(text="secret")
+    assert texts(filled) == WHOLE
+    assert mirror.BUSY == 5.0
+
+
+@pytest.mark.parametrize("moment", Moment)
+def test_a_commit_whose_connection_is_cut_is_done_once(
+    newest_postgres: Postgres, pool: PostgresPool, moment: Moment
+) -> None:
+    with (
+        Proxy(newest_postgres.port) as proxy,
+        PostgresStore.open(proxy.address(database=pool.name)) as filled,
+    ):
+        fill(filled)
+        proxy.cut_next(moment, lambda request: b"COMMIT" in request)
+        report = filled.forget(text="secret")
+        assert (proxy.cuts, report.entries, report.sessions) == (1, 3, 3)
+        assert texts(filled) == FORGOTTEN
+        with PostgresStore.open(pool.pool) as other:
+            assert texts(other) == FORGOTTEN
+            assert other.check() == []
