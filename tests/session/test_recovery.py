@@ -67,6 +67,22 @@ def test_a_limit_below_what_must_stay_changes_nothing_and_the_error_names_the_si
         assert (session.context_window, session.limits, session.history()) == (9_000, (), before)
 
 
+def test_after_two_retries_the_error_is_the_caller_s(tmp_path: Path) -> None:
+    calls = 0
+
+    def provider(_messages: list[Any]) -> str:
+        nonlocal calls
+        calls += 1
+        raise ValueError("the prompt is over the maximum context length")
+
+    with Session.open(tmp_path, "s", policy=POLICY, model=ScriptedModel()) as session:
+        session.append(*conversation(), user("next"))
+        with pytest.raises(ValueError, match="maximum"):
+            answered(session, provider)
+        assert calls == 3
+        assert session.log() == [*conversation(), user("next")]
+
+
 @pytest.mark.parametrize("error", [ValueError("Rate limit reached"), KeyError("x")])
 def test_another_error_is_raised_again_and_nothing_changes(tmp_path: Path, error: Exception) -> None:
     with Session.open(tmp_path, "s", policy=POLICY, model=ScriptedModel()) as session:
