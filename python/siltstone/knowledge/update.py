@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from itertools import chain, pairwise
+from itertools import chain, dropwhile, pairwise, takewhile
 from typing import Final, Literal, TypeAlias
 
 from siltstone.knowledge.base import ACTS, Fact, FactStore, now_ms, pattern, patterns, rows, words_of
@@ -15,14 +15,21 @@ from siltstone.knowledge.standing import resettles, settles
 
 # The words, values and subject of a short text, by which facts are compared.
 
+# Patterns, each of the table of its name.
+(
+    _CHANGE, _GIVEN_UP, _VALUE, _POLITE, _LATELY, _CORRECTS, _SAYS_CHANGE, _CHANGES_TO, _THEY_CHANGED,
+    _IT_IS_NOW, _LEADS_IN, _GIVES_UP, _IS_GONE, _ADDS, _JOINS, _WHOLE, _FRONT, _NUMERAL,
+) = map(pattern, (
+    "change", "given up", "value", "polite", "lately", "corrects", "says change", "changes to",
+    "they changed", "it is now", "leads in", "gives up", "is gone", "adds", "joins", "whole", "front",
+    "numeral",
+))  # fmt: skip
+
 _WORD: Final = re.compile(r"[^\W_]+(?:[._/:@-][^\W_]+)*")
 _STOP: Final = frozenset(words_of("stop").split())
-_CHANGE: Final = pattern("change")
 _DENIES: Final = re.compile(
     r"\b(?:not|never|no longer|don't|doesn't|won't|isn't|cannot|can't)\b|不|别", re.IGNORECASE
 )
-_GIVEN_UP: Final = pattern("given up")
-_VALUE: Final = pattern("value")
 
 
 def words(text: str) -> frozenset[str]:
@@ -49,26 +56,13 @@ def conflicting(one: str, other: str) -> bool:
 
 def subject(text: str) -> str:
     """The first word of content, in lower case; empty where there is none."""
-    for found in _WORD.finditer(text.lower()):
-        word = found.group()
-        if word not in _STOP and not word.isdigit():
-            return word
-    return ""
+    found = (word for word in _WORD.findall(text.lower()) if word not in _STOP and not word.isdigit())
+    return next(found, "")
 
 
 # A statement in parts, by which our own rule compares facts.
 
-_POLITE: Final = pattern("polite")
-_LATELY: Final = pattern("lately")
-_CORRECTS: Final = pattern("corrects")
-_SAYS_CHANGE: Final = pattern("says change")
-_CHANGES_TO: Final = pattern("changes to")
-_THEY_CHANGED: Final = pattern("they changed")
-_IT_IS_NOW: Final = pattern("it is now")
-_LEADS_IN: Final = pattern("leads in")
 _REWORDED: Final = patterns("reworded")
-_GIVES_UP: Final = pattern("gives up")
-_FRONT: Final = pattern("front")
 _FORMS: Final = {word: form for form, line in rows("form") for word in (form, *line.split())}
 _CJK: Final = "\u3040-\u30ff\u3400-\u9fff"
 _HOUR: Final = r"\d+(?::\d+)?(?: ?[ap]m)?"
@@ -81,11 +75,11 @@ _PIECE: Final = re.compile(
 _CONTRACTED: Final = patterns("contracted")
 _SAME_AS: Final = {said.lower(): word for word, line in rows("same") for said in line.split("; ")}
 _PHRASES: Final = sorted(_SAME_AS, key=len, reverse=True)
-_IN_ENGLISH: Final = "|".join(said for said in _PHRASES if said[0].isascii())
-_SIGNS: Final = "|".join(said for said in _PHRASES if not said[0].isascii())
-_SAYS_SAME: Final = re.compile(rf"\b(?:{_IN_ENGLISH})\b|(?=[{_CJK}])(?-i:{_SIGNS})", re.IGNORECASE)
+_SIGNS: Final = "|".join(said for said in _PHRASES if not said.isascii())
+_SAYS_SAME: Final = re.compile(
+    rf"\b(?:{'|'.join(filter(str.isascii, _PHRASES))})\b|(?=[{_CJK}])(?-i:{_SIGNS})", re.IGNORECASE
+)
 _DIGITS: Final = {said: int(digit) for digit, line in rows("digit") for said in line.split()}
-_NUMERAL: Final = pattern("numeral")
 
 
 def _number(found: re.Match[str]) -> str:
@@ -137,34 +131,24 @@ def _root(word: str) -> str:
 
 
 _SOFT: Final = frozenset(map(_root, words_of("soft").split())) | _LEFT_OUT | {"→"}
-_WAYS: Final = _stems("from to before after than over without under instead not 给 比")
+# Kinds of words, each of the table of its name.
+(
+    _WAYS, _ACTORS, _LIGHT, _OCCURS, _TIES, _PRONOUNS, _PERSONS, _NEVER, _AUXILIARIES, _FINITE, _IS, _PAST,
+    _ONE_PLACE, _LIVES, _OWED, _GATHERS, _MANY, _SEVERAL, _ATTRIBUTES, _DAYS, _UNITS,
+) = (
+    _stems(words_of(table)) for table in (
+        "ways", "actors", "light", "occurs", "ties", "pronouns", "persons", "never", "auxiliaries",
+        "finite", "is", "past", "one place", "lives", "owed", "gathers", "many", "several", "attributes",
+        "days", "units",
+    )
+)  # fmt: skip
 _IN_CHINESE: Final = re.compile(f"[{_CJK}]")
-_OWED: Final = frozenset("给比借欠赢输")
-_ACTORS: Final = _stems("he she they you 爸 妈 哥 姐 弟 妹 儿 女 爷 叔 姑 舅 姨 孩 先 再 比 我")
-_LIGHT: Final = _stems("be have do of for use run host go every 是 在 用 做 有 跑 使 从 每")
-_TIES: Final = _stems("on in at to from with by than over instead before after without not never via under")
 _PREPOSITIONS: Final = _TIES - {"not", "never", "instead"} | {"of", "for"}
-_PRONOUNS: Final = _stems("i we you he she they it")
-_PERSONS: Final = _stems("i you he she they 你 他 她")
-_NEVER: Final = _stems("not never always only usually often 不 再")
-_AUXILIARIES: Final = _stems("be have was were will must should can 是 在 叫 为 有 住 用 放 存")
-_FINITE: Final = _stems("be have was were will must should can 是 叫 用 有 吃 喝 放")
-_IS: Final = _stems("be 是 叫 为 在")
-_PAST: Final = _stems("was were went ran met bought sold saw ate drank paid took got came left spent wrote")
 _CLOCK: Final = re.compile(r"\d.*(?::\d\d|am|pm|st|nd|rd|th)")
 
-_MANY: Final = _stems(words_of("many"))
-_SEVERAL: Final = _stems(words_of("several"))
-_ATTRIBUTES: Final = _stems(words_of("attributes"))
 _ACTS: Final = _stems(" ".join(ACTS))
 _WEAK: Final = frozenset(map(_root, words_of("weak").split()))
 _VERBS: Final = frozenset(map(_root, ACTS))
-_ONE_PLACE: Final = _stems("live locate base host store sit point call name park listen run 叫 住 在")
-_LIVES: Final = _stems("live 住")
-_GATHERS: Final = _stems("take eat drink like love hate know speak own play read allergic")
-_DAYS: Final = _stems(words_of("days"))
-_UNITS: Final = _stems(words_of("units"))
-_A_UNIT: Final = {("1", unit) for unit in _UNITS}
 _TIMES: Final = _DAYS | _stems(words_of("times"))
 
 
@@ -222,7 +206,7 @@ def statement(text: str) -> Statement:
     for wording, found in _REWORDED:
         text = found.sub(wording, text)
     text, led_in = _LEADS_IN.subn("", _IT_IS_NOW.sub(r"\g<what> now", _POLITE.sub("", text.strip())))
-    text = _THEY_CHANGED.sub(r"\g<what> was \g<verb> to ", _POLITE.sub("", text))
+    text = _THEY_CHANGED.sub(r"\g<what> → ", _POLITE.sub("", text))
     plain, count = _SAYS_CHANGE.subn(" ", _CHANGES_TO.sub(" → ", text).strip())
     if count + led_in or corrects or "→" in plain:
         plain = _LATELY.sub("", plain)
@@ -235,18 +219,17 @@ def statement(text: str) -> Statement:
     every = [word for word in (*tokens, *fronted) if word not in ("of", "for", "be", "→", "是", "在")]
     tied = frozenset((word, behind) for word, behind in pairwise(every) if word in _TIES)
     verb = tokens.index("→") if "→" in tokens else _verb(said)
-    names = (form for form, word, _ in said if word[0].isupper() or not word.isalpha())
     proper = {form for form, word, _ in whole[1:] if word[0].isupper() and not word.isupper()}
-    gist = frozenset(part for word in every for part in _parts(word)) - (_SOFT - proper)
     is_change, before = "→" in tokens, tokens[: max(0, verb)]
     return Statement(
         tokens=tuple(tokens), content=tuple(sorted(every)), tied=tied, verb=verb, is_change=is_change,
-        given_up=given, names=frozenset(names), front=frozenset(fronted) - _TIES - {"for"},
+        given_up=given, front=frozenset(fronted) - _TIES - {"for"},
+        names=frozenset(form for form, word, _ in said if word[0].isupper() or not word.isalpha()),
         says_change=corrects or count + led_in > 0 or is_change or not {"new", "新"}.isdisjoint(before),
         is_past=not is_change and verb >= 0
         and (tokens[verb] in _PAST or (said[verb][1].lower().endswith("ed") and tokens[verb][-2:] != "ed")),
         is_definite=plain[:4].lower() == "the ",
-        gist=gist - {"1"} if {*pairwise(tokens)} & _A_UNIT and any(map(str.isdigit, gist - {"1"})) else gist,
+        gist=frozenset(part for word in every for part in _parts(word)) - (_SOFT - proper),
     )  # fmt: skip
 
 
@@ -278,18 +261,9 @@ def _verb(said: Sequence[tuple[str, str, bool]]) -> int:
     for place, (form, word, has_article) in enumerate(said):
         if form in _ACTS and not has_article:
             before = said[place - 1][1].lower() if place else "we"
-            if (
-                before in _PRONOUNS
-                or (place and said[place - 1][0] in _NEVER)
-                or before[-1] == "s"
-                or word.endswith(("s", "ed"))
-            ):
+            is_verb = word.endswith(("s", "ed")) or before in _PRONOUNS or said[place - 1][0] in _NEVER
+            if is_verb or before[-1] == "s":
                 return place
-    for place in range(2, len(said)):  # an unknown verb stands before "at 9", and in Chinese before a number
-        if said[place][0][0].isdigit():
-            if not said[place - 1][0].isascii():
-                return place - 1
-            return place - 2 if place > 2 and said[place - 1][0] in _PREPOSITIONS else -1
     return -1
 
 
@@ -315,15 +289,14 @@ def repeats(one: str, other: str) -> bool:
     first, second = _bare_subject(left, right), _bare_subject(right, left)
     verbs = (left.tokens[left.verb], right.tokens[right.verb])
     is_equation = verbs == ("be", "be") and left.subject == frozenset(right.tokens[right.verb + 1 :])
-    is_turned = not _PREPOSITIONS.isdisjoint((left.tokens[0], right.tokens[0]))  # "next to the door hangs"
     has_same_places = not first or not second or first == second  # around the verb
-    return has_same_places or is_turned or is_equation or verbs[0] != verbs[1] or "marry" in both
+    is_same = has_same_places and left.is_past == right.is_past  # not so "I work at Acme", "I worked at Acme"
+    return is_same or is_equation or verbs[0] != verbs[1] or "marry" in both
 
 
 def _are_of_others(one: Statement, other: Statement) -> bool:
     """Whether each of them is about a person that the other leaves out: "I like tea", "you like tea"."""
-    mine, theirs = ({"i" if word == "we" else word for word in said.tokens} for said in (one, other))
-    return not (_PERSONS & mine <= theirs or _PERSONS & theirs <= mine)
+    return not (_PERSONS - {"i"}).isdisjoint({*one.content} ^ {*other.content})
 
 
 def _adds_little(longer: Statement, shorter: Statement, extra: frozenset[str]) -> bool:
@@ -347,24 +320,67 @@ def _actors(said: Statement, other: Statement) -> list[str]:
 
 def _bare_subject(said: Statement, other: Statement) -> frozenset[str]:
     """The subject without places and times, which may stand anywhere, as far as the *other* has its words."""
-    moving = said.front.union(other.front, _TIES, _TIMES, _UNITS, _LIGHT, {word for _, word in said.tied})
+    moving = said.front.union(other.front, *(said.tied | other.tied), _TIES, _TIMES, _UNITS, _LIGHT)
     return (said.subject - moving) & {*other.tokens}
 
 
 def replaces(new: str, old: str) -> str:
-    """Why *new* takes the place of *old*: both have the same subject and relation. Empty if it does not."""
-    after, before = statement(new), statement(old)
-    known = frozenset(before.content)
+    """Why *new*, or a clause of it, takes the place of *old*: both have the same subject and relation.
+
+    Empty if it does not.
+    """
+    parts = _JOINS.split(new.strip(" .!。！"))
+    can_split = len(parts) > 1 and all(map(_WHOLE.match, parts))
+    clauses = [part for part in parts if can_split and (part is parts[0] or statement(part).subject)]
+    before = statement(old)
+    why = next(filter(None, (_replaces(statement(clause), before) for clause in [new, *clauses])), "")
+    why = why or ("the newer gives up what this states" if _is_gone(new, before) else "")
+    return "" if _ADDS.search(new) else why
+
+
+def _value_of(said: Statement) -> frozenset[str]:
+    """The words directly behind the verb, up to a preposition."""
+    behind = dropwhile(_PREPOSITIONS.__contains__, said.tokens[said.verb + 1 :])
+    return frozenset(takewhile(lambda word: word not in _PREPOSITIONS, behind)) - _PRONOUNS - _LIGHT
+
+
+def _tied(said: Statement) -> frozenset[str]:
+    """The words that qualify, each behind a preposition."""
+    ties = _PREPOSITIONS - {"from", "to"}
+    return frozenset(word for tie, word in pairwise(said.tokens) if tie in ties and word not in _PREPOSITIONS)
+
+
+def _is_gone(new: str, before: Statement) -> bool:
+    """Whether *new* says that who or what *before* names has left, and names another for the same."""
+    gone = {form for found in _IS_GONE.finditer(new) for form, *_ in _tokens(found[found.lastindex or 0])}
+    verb, of_value = before.tokens[before.verb] if before.verb > 0 else "", _value_of(before)
+    if gone.isdisjoint(of_value) and verb in _IS:  # "Ann is our lead"
+        of_value = before.names & before.subject - _PRONOUNS
+    if gone.isdisjoint(of_value) or verb not in _IS | _ONE_PLACE | _LIGHT | {"work"}:
+        return False
+    after = statement(new)
+    rest = {form for form, _, _ in _tokens(new)} - gone - _SOFT
+    is_same = gone >= of_value and after.verb > 0 and after.subject == before.subject
+    is_of_same = _tied(after) <= {*before.tokens} and not rest.isdisjoint({*before.tokens} - of_value)
+    return bool(rest - {*before.tokens}) and (is_same or is_of_same)
+
+
+def _replaces(after: Statement, before: Statement) -> str:
+    known, owners = frozenset(before.content), {"i", "we"}
     given = after.given_up - _LIGHT - _PREPOSITIONS - _PRONOUNS
     if given and given <= known and not given & before.given_up - _LIGHT - _TIES:
         named = known - _LIGHT - _PREPOSITIONS - (_PRONOUNS if after.verb == 0 else set())
         is_switch = {"from", "从"} & {*after.tokens} and {"to", "→"} & {*after.tokens}
-        if is_switch:  # "from A to B" needs no verb of the old statement
-            named -= _ATTRIBUTES.union(before.tokens[before.verb : before.verb + 1])
-        every = after.given_up.union(after.tokens, after.front)
-        if named <= every and after.subject - _LIGHT <= known:
+        if is_switch or "use" in after.given_up:  # "from A to B" needs no other word of the old statement
+            verb, first = (*before.tokens[before.verb :], "", "")[:2]
+            is_it = before.subject - after.subject <= owners or (verb in _IS and first not in _PREPOSITIONS)
+            if before.verb > 0 and not before.is_past and (verb not in _GATHERS or "switch" in after.tokens):
+                about = {*takewhile(lambda word: word not in ("from", "从", "not"), after.tokens)} - given
+                is_all = is_it and given <= _value_of(before) and _tied(after) | after.front <= known
+                is_all = is_all and about <= known | _PAST | _LIGHT | owners
+                named = frozenset() if is_all else named - _ATTRIBUTES - {verb}
+        if named <= after.given_up.union(after.tokens, after.front) and after.subject - _LIGHT <= known:
             return "the newer gives up what this states"
-    owners = {"i", "we"}
     is_same = after.front == before.front and after.subject - owners == before.subject - owners
     if after.denies != before.denies:
         deny = {"not", "never", "不", "没", "do", "can", "will", "at", "all", "能"}
@@ -372,21 +388,19 @@ def replaces(new: str, old: str) -> str:
         is_said = after.denies and (after.verb > 0 or not after.tokens[-1].isascii())
         is_less = is_said and after.tokens[after.verb] in was and len(now - owners) > 1 and now <= was
         is_equal = len(before.gist - deny) > 1 and before.gist - deny == after.gist - deny
-        is_denied = is_equal or (is_same and (now == was or is_less))
-        says_so = is_denied and (after.denies or after.says_change)
-        return "the newer denies what this states" if says_so else ""
+        is_denied = (is_equal or (is_same and (now == was or is_less))) and (
+            after.denies or after.says_change
+        )
+        return "the newer denies what this states" if is_denied else ""
     verb = before.tokens[max(0, before.verb)] if before.tokens else ""
     moves = is_same and after.says_change and verb in _LIVES and verb in after.tokens[: after.verb + 1]
-    is_other = moves or _has_other_value(before, after)
-    return "the same subject and relation, another value" if is_other else ""
+    return "the same subject and relation, another value" if moves or _has_other_value(before, after) else ""
 
 
-def _only_value(said: Statement, other: Statement) -> tuple[int, list[str], bool]:
+def _only_value(said: Statement, other: Statement, *acts: frozenset[str]) -> tuple[int, list[str], bool]:
     """The only words in a row that the *other* lacks, their place, and whether they can be a name."""
-    known = other.gist.union(other.tokens, _SOFT, ("new", "新"))
+    known = other.gist.union(other.tokens, _SOFT, ("new", "新"), *acts)
     lost = [not known.issuperset(_parts(word)) for word in said.tokens]
-    if True not in lost:  # a name of such words: 华为, 成都
-        lost = [not word.isascii() and word not in other.tokens for word in said.tokens]
     first, last = (lost.index(True), len(lost) - lost[::-1].index(True)) if True in lost else (0, 0)
     value = said.tokens[first:last]
     shared = {word for word, is_lost in zip(value, lost[first:last], strict=True) if not is_lost}
@@ -399,31 +413,37 @@ def _only_value(said: Statement, other: Statement) -> tuple[int, list[str], bool
 
 def _has_other_value(before: Statement, after: Statement) -> bool:
     """Whether all else is the same in any order, and the relation has one value at a time."""
-    (old_place, was, was_name), (place, now, is_name) = _only_value(before, after), _only_value(after, before)
+    sides = ((before, after), (after, before))
+    (old_place, was, was_name), (place, now, is_name) = (_only_value(*each) for each in sides)
     changes = after.says_change or before.is_change
-    is_behind = old_place >= max(1, before.verb) and (place >= max(1, after.verb) or after.says_change)
+    verb, new_verb = (said.tokens[said.verb] if said.tokens else "" for said in (before, after))
+    is_reworded = changes and (after.is_change or not _OCCURS.isdisjoint((verb, new_verb)))
+    # "The letter goes out on Friday", "we send the letter on Monday now".
+    if is_reworded and not (_kind(was) and _kind(now)):
+        found = [_only_value(*each, _ACTS & {verb, new_verb}) for each in sides]
+        if {_kind(value) for _, value, _ in found} <= {"number", "time"}:
+            (old_place, was, was_name), (place, now, is_name) = found
+    starts = after.verb + 1 if after.is_change else 0 if after.says_change else max(1, after.verb)
+    is_behind = old_place >= max(1, before.verb) and place >= starts
     if not was or not now or not is_behind or (after.is_past and not changes and "born" not in after.tokens):
         return False
-    verb, new_verb = before.tokens[before.verb], after.tokens[after.verb]
     common = before.gist & after.gist - _UNITS - _TIMES
     is_same, moves = before.subject == after.subject, after.is_change and verb in _ONE_PLACE | _IS
     if not common and not (is_same and (verb == new_verb or moves)):
         return False
-    if after.is_change and {_kind(was), _kind(now)} == {"number", "name"}:  # "3,000 a month", and "3,500"
-        was, now = ([word for word in value if word not in _UNITS] or value for value in (was, now))
     kinds = {_kind(was), _kind(now)}
     relation = {*before.tokens[max(0, before.verb) : old_place], *after.tokens[max(0, after.verb) : place]}
-    has_many = bool(relation & _MANY) and not relation & {"every", "each", "每"}
+    has_many = bool(relation & _MANY) and not relation & {"every", "each", "每", "是"}
     if kinds == {"number"}:
         behind = after.tokens[after.tokens.index(now[-1]) + 1 :]
         is_counted = _UNITS & {*behind, *now} or not now[0][-1].isdigit() or (behind and "have" in relation)
         is_of_one_unit = all(word[0].isdigit() or word in _UNITS for word in {*was} ^ {*now})
-        return is_of_one_unit and bool(changes or is_counted or not has_many)
+        is_comparable = is_of_one_unit or not before.subject.isdisjoint(_ATTRIBUTES)
+        return is_comparable and bool(changes or is_counted or not has_many)
     if kinds <= {"number", "time"}:
-        is_day = bool(_DAYS & {*was, *now})
         if not changes and all(_DAYS & {*each} and {*each} - _DAYS - _TIES for each in (was, now)):
             return False  # another day and another hour: another meeting
-        is_unsure = (is_day or (len(now) > 2 and bool(_TIES & {*now}))) and not relation & _IS
+        is_unsure = (_DAYS & {*was, *now} or (len(now) > 2 and _TIES & {*now})) and not relation & _IS
         return changes or not (has_many or is_unsure)
     is_said = min(before.verb, after.verb) > 0 or not was[0].isascii()
     if kinds != {"name"} or not (was_name and is_name and is_said) or verb in was or _NEVER & {*was, *now}:
@@ -433,7 +453,8 @@ def _has_other_value(before: Statement, after: Statement) -> bool:
     if changes:
         is_it = not {"be", "是", "为"}.isdisjoint((verb, new_verb))
         is_known = is_same or len(common) > 1 or bool(before.subject - {"i", "we", "it"})
-        return is_known and not relation & _GATHERS and (not is_it or are_names or is_attribute)
+        gathers = _GATHERS & relation or {"work", "with"} <= relation
+        return is_known and not gathers and (not is_it or are_names or is_attribute)
     is_one = are_names and (before.is_definite or (before.subject & {"i", "we"} and len(before.subject) > 1))
     is_of_several = (before.subject & _SEVERAL and verb not in _LIVES) or "have" in relation
     if verb != new_verb or not (before.subject ^ after.subject) <= {"i", "we"} or is_of_several:
@@ -534,11 +555,12 @@ def learn(store: FactStore, batch: Sequence[Fact], *, documented: bool = False) 
             known[fact.id] = fact
             held.put(fact)
     written = [fact for fact in known.values() if first.get(fact.id) != fact]
+    ended_before = {name for name, fact in first.items() if fact.superseded_by}
     store.put(written)
     return Learned(
         tuple(fact for fact in written if fact.id in added),
         tuple(fact for fact in written if fact.id in first and fact.content != first[fact.id].content),
-        tuple(fact for fact in written if fact.superseded_by and not _was_superseded(first.get(fact.id))),
+        tuple(fact for fact in written if fact.superseded_by and fact.id not in ended_before),
         already,
     )
 
@@ -704,10 +726,6 @@ def _was_said_before(new: Fact, old: Fact) -> bool:
     if new.session_id != old.session_id or not new.source_ranges or not old.source_ranges:
         return False
     return max(end for _, end in new.source_ranges) <= min(start for start, _ in old.source_ranges)
-
-
-def _was_superseded(fact: Fact | None) -> bool:
-    return fact is not None and fact.superseded_by is not None
 
 
 def _digest(content: str) -> bytes:
