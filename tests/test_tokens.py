@@ -126,7 +126,6 @@ def test_blocks_count_what_assistants_and_systems_say_by_a_quarter_of_its_json_a
         ("gemini-2.5-flash", picture(384, 384), 258),
         ("gemini-2.5-flash", picture(960, 540), 6 * 258),
         ("gemma3:4b", picture(4_000, 3_000), 256),
-        ("qwen2.5-vl", picture(4_000, 3_000), 143 * 108),
         (None, picture(1_000, 1_000), 1_296),
         ("gpt-4o", image(), 85 + 8 * 170),
         ("claude-3-5-haiku", {"type": "image", "source": {"type": "url", "url": "a.png"}}, 1_568),

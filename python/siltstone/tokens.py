@@ -114,8 +114,6 @@ _MEDIA: Final = {
     "gemini": _Media(0, 258, 8, page=258, second=32),
     # ai.google.dev/gemma/docs/capabilities/vision/prompt-with-visual-data
     "gemma": _Media(1, 0, 0, base=256, second=32),
-    # huggingface.co/Qwen/Qwen2.5-VL-7B-Instruct: 28 pixels, 4 to 16,384 tokens
-    "qwen|qwq": _Media(28, 1, 16_384, second=32),
 }
 _PAGE: Final = 1_224, 1_584  # pixels of a page in a picture of it
 _PAGE_BYTES: Final = 50_000, 8_000  # of a page that cannot be counted, and of text
@@ -242,36 +240,20 @@ def estimate_tokens(
     return chosen.count(History(cast("list[RawMessage]", given)))  # the core walks over them
 
 
-class _JsonBytes(TokenRule):
-    name = "bytes/4"
-    measure = "bytes"
-    text_measure = ("bytes", 4, False, 0)
+class _Json(TokenRule):
+    def __init__(self, name: str, measure: Literal["bytes", "code_points"], divisor: int, up: bool) -> None:
+        self.name, self.measure, self._divisor, self._up = name, measure, divisor, up
+        self.text_measure = (measure, divisor, up, 0)
 
     def units(self, message: Message) -> int:
         rest, media = self._apart(message)
-        return message_size(rest)[0] + 4 * media
+        return message_size(rest)[self.measure == "code_points"] + self._divisor * media
 
     def tokens(self, units: int) -> int:
-        return units // 4
+        return (units + (self._divisor - 1) * self._up) // self._divisor
 
     def count_text(self, text: str) -> int:
-        return _text_bytes(text) // 4
-
-
-class _JsonChars(TokenRule):
-    name = "chars/3"
-    measure = "code_points"
-    text_measure = ("code_points", 3, True, 0)
-
-    def units(self, message: Message) -> int:
-        rest, media = self._apart(message)
-        return message_size(rest)[1] + 3 * media
-
-    def tokens(self, units: int) -> int:
-        return -(-units // 3)
-
-    def count_text(self, text: str) -> int:
-        return self.tokens(len(text))
+        return self.tokens(text_size(text)[self.measure == "code_points"])
 
 
 class _Utf16Thirds(TokenRule):
@@ -404,8 +386,8 @@ def _text_bytes(text: str) -> int:
 _RULES: Final[dict[str, TokenRule]] = {
     each.name: each
     for each in (
-        _JsonBytes(),
-        _JsonChars(),
+        _Json("bytes/4", "bytes", 4, up=False),
+        _Json("chars/3", "code_points", 3, up=True),
         _Utf16Thirds(),
         _Weights("blocks", "blocks"),
         _Weights("weights"),

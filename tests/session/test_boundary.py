@@ -10,15 +10,19 @@ import pytest
 from hypothesis import given, strategies as st
 
 from conversations import assistant, conversation, play, small, user
+from shapes import call, result
 from siltstone import (
     CompactionConfig,
     ConfigError,
     ContextOverflowError,
+    Emergency,
     MemoryStore,
     Session,
+    SimpleMemoryStore,
     ThresholdCompactor,
     estimate_tokens,
 )
+from siltstone.compaction import Compactor
 from siltstone.engine import Compacted, Plan
 from siltstone.hooks import Guidance
 from siltstone.messages import read_message
@@ -27,6 +31,7 @@ from siltstone.testing import RecordingHook, ScriptedModel
 from siltstone.tokens import rule
 
 SYSTEM = {"role": "system", "content": "Be exact."}
+RULES = {"role": "system", "content": "rule " * 300}
 
 
 def test_mk_52_discarded_messages_are_searchable_in_the_owning_session_alone(tmp_path: Path) -> None:
@@ -89,25 +94,36 @@ def test_the_provider_s_count_is_a_trigger_of_its_own(tmp_path: Path) -> None:
         assert session._core.clock.last_input_tokens == 0
 
 
-def test_a_boundary_that_cannot_be_fitted_changes_nothing_although_the_policy_could_compact(
-    tmp_path: Path,
+@pytest.mark.parametrize(
+    ("policy", "said"),
+    [  # a request has an artificial result for each call without one; calls here may have the same id
+        (
+            Emergency(estimator="chars/3"),
+            [call("b", "a", "a"), result("b", "x" * 400), user("x" * 150), result("a", "x" * 60), user("q")],
+        ),
+        (small(82, recent_turn_budget=0), [result("c", "x" * 800), call("a", "b"), user("q")]),
+        (small(80), [*conversation(8), RULES, user("and now?")]),
+    ],
+    ids=["a note between a call and its result", "what is never sent", "rules"],
+)
+def test_a_request_that_a_compaction_makes_too_large_is_refused_before_anything_is_changed(
+    policy: Compactor, said: list[dict[str, Any]]
 ) -> None:
-    """The policy's compaction used to be committed, and only then was it found to be of no use."""
-    hook, model = RecordingHook(), ScriptedModel()
-    with Session.open(
-        tmp_path, "s", policy=small(), model=model, context_window=1_000, hooks=[hook]
-    ) as session:
-        session.append(*conversation(8))
-        session.append({"role": "system", "content": "rule " * 1_200}, user("and now?"))
-        session._core.pass_boundary()  # boundary 0 never compacts
-        before = session.history()
-        with pytest.raises(ContextOverflowError) as caught:
-            session.prepare()
-        assert caught.value.tokens > 1_000
-        assert session.history() == before
-        assert model.requests == []
-        assert hook.events == []
-        assert session.compactions() == []
+    held = []
+    for window in range(84, 600, 4):
+        hook, model = RecordingHook(), ScriptedModel()
+        options: Any = {"policy": policy, "model": model, "context_window": window, "hooks": [hook]}
+        with Session.open(None, "s", memory=SimpleMemoryStore(), **options) as session:
+            session.append(*said)
+            session._core.pass_boundary()  # boundary 0 never compacts
+            before, told = session.history(), len(hook.events)
+            try:
+                held.append(session.prepare().tokens <= window)
+            except ContextOverflowError:
+                assert session.history() == before
+                assert (model.requests, hook.events[told:], session.compactions()) == ([], [], [])
+    assert all(held)
+    assert 0 < len(held) < 129
 
 
 def test_the_lists_of_an_answer_are_its_own_and_those_of_its_moment_whenever_they_are_read(

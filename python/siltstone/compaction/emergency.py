@@ -189,7 +189,7 @@ class _Fit:
     def _fix(self, positions: Iterable[int]) -> None:
         """Takes the messages at *positions* as those that must stay."""
         self._fixed = set(positions)
-        self._least_added = self._least_note(self._fixed) + self._repair(self._fixed)
+        self._least_added = self._beside(self._fixed)
 
     @property
     def _least(self) -> int:
@@ -201,11 +201,16 @@ class _Fit:
         return sum(self.units[at] for at in self._fixed)
 
     def _repair(self, kept: Collection[int]) -> int:
-        """Units of the results that a request of the messages at *kept* has for calls without a result."""
+        """Units that the repair of a request adds to the messages at *kept* and the note on the others.
+
+        The note may stand between a call and its result, where calls have the same id.
+        """
         if self._is_sound:
             return 0
         shown = {at: each.message for at, each in self._substitutes.items()}
         staying = [shown.get(at, self.history[at]) for at in sorted(kept)]
+        if (note := self._shortest_note(kept)) is not None:
+            staying.insert(next(at for at in range(len(self.history)) if at not in kept), note)
         repaired = sendable(staying)
         if repaired is None:
             return 0
@@ -213,16 +218,19 @@ class _Fit:
         sent = (known.get(id(raw)) or self._rule.units(read_message(raw, 0)) for raw in repaired.messages)
         return max(0, sum(sent) - sum(known.values()))
 
-    def _least_note(self, kept: set[int]) -> int:
-        """Units of the shortest note on all messages except *kept*. More ranges make it longer."""
+    def _beside(self, kept: set[int]) -> int:
+        """Units beside the messages at *kept*: of the shortest note on the others, and of the repair."""
+        note = self._shortest_note(kept)
+        return self._repair(kept) + (0 if note is None else self._rule.units(note))
+
+    def _shortest_note(self, kept: Collection[int]) -> Message | None:
+        """The shortest note on all messages except *kept*. More ranges make it longer."""
         spans = rewrites.joined((at, at + 1) for at in kept)
         gaps = rewrites.left_out(spans, len(self._read))
         if not gaps:
-            return 0
+            return None
         covers = rewrites.joined(span for gap in gaps for span in self._read.numbers(*gap))
-        return self._rule.units(
-            rewrites.summary_message(framed(SUMMARY_PREFIX, roomiest_note(covers)), covers)
-        )
+        return rewrites.summary_message(framed(SUMMARY_PREFIX, roomiest_note(covers)), covers)
 
     def _common_size(self) -> int:
         """The size in tokens to which the largest results are cut, so that all is well below the window."""
@@ -281,7 +289,7 @@ class _Fit:
             is_newest = False
         while staying:
             kept = self._fixed.union(*staying)
-            if self._rule.tokens(used + self._least_note(kept) + self._repair(kept)) <= self.window:
+            if self._rule.tokens(used + self._beside(kept)) <= self.window:
                 break
             used -= sum(self.units[at] for at in staying.pop())
         return staying

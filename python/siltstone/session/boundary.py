@@ -10,7 +10,7 @@ from itertools import takewhile
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
-from siltstone.compaction.base import Compaction, CompactionContext, Compactor, Trigger
+from siltstone.compaction.base import Compaction, CompactionContext, CompactionError, Compactor, Trigger
 from siltstone.compaction.breakdown import alert_of, band_of
 from siltstone.compaction.material import Lazy
 from siltstone.errors import ContextOverflowError, IllegalHistoryError, StoreConflictError
@@ -319,8 +319,10 @@ def check_view(core: SessionCore, state: SessionState, policy: Compactor) -> Non
         check_fit(core, policy, window, beside)
 
 
-def check_fit(core: SessionCore, policy: Compactor, window: int, beside: int | None = None) -> None:
-    """Checks that the messages that must stay fit in *window* tokens, with *beside* tokens beside them.
+def check_fit(
+    core: SessionCore, policy: Compactor, window: int, beside: int | None = None, view: View | None = None
+) -> None:
+    """Checks that what must stay of *view* fits in *window* tokens, with *beside* tokens beside it.
 
     Raises:
         ContextOverflowError: they do not. Names the sizes.
@@ -328,7 +330,7 @@ def check_fit(core: SessionCore, policy: Compactor, window: int, beside: int | N
     from siltstone.engine import check_room
 
     state, beside = core.follow(), core.reserved_tokens if beside is None else beside
-    view = state.view.recounted(policy.token_rule)
+    view = (state.view if view is None else view).recounted(policy.token_rule)
     trigger = _completed(core, state, policy, Trigger("overflow", reserved_tokens=beside))
     check_room(view.history(policy.request_rule), window, policy.token_rule, trigger, policy.request_rule)
 
@@ -439,6 +441,12 @@ def attempted(
     read, began = state.view, perf_counter()
 
     def rewrite(result: Compaction, before: int, after: int) -> int:
+        window, beside = core.told_window, core.reserved_tokens
+        if window is not None and (after + beside > window or read.sendable() is not read):
+            try:
+                check_fit(core, policy, window, beside, read.rewritten(result.messages, len(read), 0))
+            except ContextOverflowError as error:
+                raise CompactionError(f"with it, {error}", reason="no_reduction") from error
         try:
             return commit_compaction(
                 core,
