@@ -88,7 +88,7 @@ class _Media(NamedTuple):
 # .../guides/pdf-files: text and picture of each page; .../guides/realtime-costs: 100 ms of sound are a token.
 _TILES: Final = _Media(512, 170, 8, 2_048, 768, 85)
 _ORIGINAL: Final = _Media(32, 1.2, 30_000, high=2_500)
-_PATCHES: Final = _Media(32, 1.2, 6_144, 2_048)
+_PATCHES: Final = _Media(32, 1.2, 4_096, 2_048)
 # platform.claude.com/docs/en/build-with-claude/vision: patches; .../pdf-support: from 1,500 for the text of a
 # page, and its picture. Few models count more, so this is for unknown ones, too; but a picture that is not in
 # the message has what most models count at most, since it has to fit into a small window.

@@ -171,13 +171,13 @@ def _of_jpeg(head: bytes) -> tuple[int, ...]:
 
 
 def _pages(data: bytes) -> int:
-    """The pages of a PDF. Most newer files have them in compressed streams of objects."""
+    """The pages of a PDF, at most 1,000, since no provider takes more. Newer files have them compressed."""
     pages = len(_PAGE.findall(data))
     for stream in _OBJECTS.finditer(data):
         with suppress(zlib.error):
             objects = zlib.decompressobj().decompress(data[stream.end() : stream.end() + 2**20], 2**23)
             pages += len(_PAGE.findall(objects))
-    return pages
+    return min(pages, 1_000)
 
 
 def without_inline_data(value: Any) -> tuple[Any, int]:
