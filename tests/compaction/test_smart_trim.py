@@ -32,6 +32,7 @@ from siltstone.messages.conversion import convert
 from siltstone.messages.own_messages import tombstone
 from siltstone.messages.text import without_prefixes
 from siltstone.systems.openclaw import recent_query, smart_trim
+from siltstone.transcripts.lists import is_said
 
 DOCUMENTED = SmartTrimConfig(documented=True, estimator="chars/3-utf16")
 BOTH = pytest.mark.parametrize("config", [SmartTrimConfig(), DOCUMENTED], ids=["ours", "documented"])
@@ -169,8 +170,7 @@ def test_oc_07_a_recalled_block_of_a_list_from_json_is_neither_recent_nor_a_part
 
 @BOTH
 def test_oc_08_an_empty_list(config: SmartTrimConfig):
-    result = smart_trim([], 100, config)
-    assert (result.did_trim, list(result.retained)) == (False, [])
+    assert smart_trim([], 100, config).reason == "within_limit"
 
 
 @BOTH
@@ -212,8 +212,7 @@ def test_oc_12_a_summary_stays(config: SmartTrimConfig, place: int):
 def test_oc_12_a_hosts_own_summary_is_known_by_its_predicate():
     raws = [system("Rules."), user("SUMMARY: earlier things"), *talk(12)]
     config = SmartTrimConfig(is_summary=lambda raw: str(raw["content"]).startswith("SUMMARY"))  # type: ignore[index]
-    assert raws[1] in smart_trim(raws, 1, config).retained
-    assert raws[1] not in smart_trim(raws, 1).retained
+    assert [raws[1] in smart_trim(raws, 1, each).retained for each in (config, None)] == [True, False]
 
 
 @BOTH
@@ -291,8 +290,9 @@ def test_its_own_messages_are_the_users_for_a_model_and_ask_for_nothing(tmp_path
     ]
     said = ["A barn was built.", "Ran `ls` (exit code 2)\nwalrus.txt", "", "use gnu tools", "A heron came."]
     read = History([*own, user("go on")])
-    assert ([each.text for each in read], read.outline.requests) == ([*said, "go on"], [5])
-    assert {raw["role"] for raw in convert(own, "anthropic").messages} == {"user"}
+    assert ([each.text for each in read][:5], read.outline.requests) == (said, [5])
+    converted = {raw["role"] for raw in convert(own, "anthropic").messages}
+    assert (converted, all(map(is_said, own))) == ({"user"}, True), "an import takes them, too"
     with Session.open(tmp_path, "s", preset="openclaw", model=None, context_window=16_000) as session:
         session.append(*own, *talk(200, words=60))
         prepared = session.prepare()

@@ -95,6 +95,8 @@ def is_said(value: Any) -> bool:
     if not isinstance(value, dict):
         return False
     role, kind = value.get("role"), value.get("type")
+    if isinstance(role, str) and role in openai_chat.OWN:
+        return openai_chat.OWN[role] in value
     if isinstance(role, str):
         return role in openai_chat.ROLES and not {"content", "tool_calls", "function_call"}.isdisjoint(value)
     if role is None and isinstance(kind, str) and kind in openai_responses.ITEMS:
@@ -160,7 +162,7 @@ def _read(values: Values, told: Told, stem: str) -> Iterator[Record]:
             own = each if isinstance(each, dict) else {}
             time = when(*(own.get(key) for key in _TIMES), *(message.get(key) for key in _TIMES))
             time = time or when(*(outer.get(key) for key in _TIMES))
-            is_item = detect(message) == "openai.responses"
+            is_item = detect(message) == "openai.responses" or message.get("role") in openai_chat.OWN
             foreign = message.keys() & set(_TIMES) if is_item else message.keys() - _KEYS
             message = {key: part for key, part in message.items() if key not in foreign}
             yield Record(name, message, time=time, where=at)

@@ -11,7 +11,7 @@ from siltstone.messages.message import Dialect, Message, Part, RawMessage, Repai
 NAME: Final[Dialect] = "openai.chat"
 
 #: The roles of OpenClaw's own messages, each with the field that it cannot be without.
-_REQUIRED: Final[dict[str, str]] = {
+OWN: Final[dict[str, str]] = {
     "custom": "content", "bashExecution": "command",
     "compactionSummary": "summary", "branchSummary": "summary",
 }  # fmt: skip
@@ -26,7 +26,7 @@ ROLES: dict[str, Role] = {
     "tool": "tool",
     "function": "tool",
     "toolResult": "tool",
-    **dict.fromkeys(_REQUIRED, "user"),
+    **dict.fromkeys(OWN, "user"),
 }
 
 #: Block types that no other dialect has.
@@ -72,13 +72,13 @@ def content_of(fields: base.Fields) -> Any:
     One that OpenClaw keeps from the model has none: it is not counted, found or summarised.
     """
     content, role = fields.get("content"), fields["role"]
-    if role in _REQUIRED and fields.get("excludeFromContext") is True:
+    if role in OWN and fields.get("excludeFromContext") is True:
         return ""
-    if content is not None or role not in _REQUIRED:  # a forgotten message has a content, whatever its role
+    if content is not None or role not in OWN:  # a forgotten message has a content, whatever its role
         return content
-    said = fields.get(_REQUIRED[role])
+    said = fields.get(OWN[role])
     if not isinstance(said, str):
-        raise base.Malformed(_REQUIRED[role], "text", said)
+        raise base.Malformed(OWN[role], "text", said)
     if role != "bashExecution":
         return said
     ended = "(cancelled)" if fields.get("cancelled") else f"(exit code {fields.get('exitCode') or 0})"
