@@ -14,6 +14,7 @@ from hypothesis import given, strategies as st
 
 from siltstone import HistoryConflictError, Session, SimpleMemoryStore, ThresholdCompactor
 from siltstone.errors import StoreConflictError
+from siltstone.session.host_list import LastList, Seen
 from siltstone.session.observing import _continued
 
 Raw = dict[str, Any]
@@ -194,3 +195,19 @@ def test_a_message_that_was_changed_and_logged_anew_is_in_step_again() -> None:
     assert session.observe(json.loads(json.dumps(raws))) == 0
     assert [each.reason for each in session.compactions(undone=True)] == ["branch"]
     assert session.log()[2:] == raws
+
+
+def test_a_list_that_was_read_whole_knows_a_changed_object_by_its_logged_text() -> None:
+    said = asked(0)
+    before = LastList.of([said], 0, None, [], None, 1)
+    said["content"] = "changed in place"
+    after = LastList.of([said, asked(1)], 1, before, [], None, 2)
+    assert after.begins([asked(0), asked(1)], None, 2)
+    assert not after.begins([dict(said), asked(1)], None, 2)
+
+
+def test_a_list_that_has_grown_has_seen_all_its_messages() -> None:
+    raws: list[Any] = [asked(0), asked(1)]
+    seen = [Seen(place, raw, b"", b"") for place, raw in enumerate(raws)]
+    grown = LastList.of(raws[:1], 0, None, seen[:1], None, 1).grown(raws, seen[1:], 2)
+    assert grown.with_its_objects() == seen
