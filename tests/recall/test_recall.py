@@ -374,21 +374,21 @@ def test_the_ends_of_a_huge_message_are_taken_apart() -> None:
 def test_a_block_becomes_smaller_where_the_request_has_less_room_and_stays_so_in_its_turn() -> None:
     worker = recall(Shelf(*DETAILS))
     told = history(user("which test?"))
-    whole = worker.block(told, context_window=10_000, room=5_000)
+    whole = worker.block(told, context_window=1_000, room=5_000)
     assert whole.detail_count == 2
-    smaller = worker.block(told, context_window=10_000, room=whole.tokens - 1)
+    smaller = worker.block(told, context_window=1_000, room=whole.tokens - 1)
     assert smaller.detail_count == 1
     assert smaller.tokens < whole.tokens
-    assert worker.block(told, context_window=10_000, room=5_000) is smaller
-    assert worker.block(told, context_window=10_000, room=3).reason == "no_room"
-    assert worker.block(told, context_window=10_000, room=5_000) is smaller
-    assert worker.block(history(user("and which one?")), context_window=10_000, room=5_000).detail_count == 2
+    assert worker.block(told, context_window=1_000, room=5_000) is smaller
+    assert worker.block(told, context_window=1_000, room=3).reason == "no_room"
+    assert worker.block(told, context_window=1_000, room=5_000) is smaller
+    assert worker.block(history(user("and which one?")), context_window=1_000, room=5_000).detail_count == 2
 
 
 @pytest.mark.parametrize(
     ("share", "room", "most"),
     [
-        (0.3, None, 1_500), (0.3, 5_000, 3_000), (0.3, 2_700, 1_700), (0.3, 1_600, 1_500), (0.3, 700, 700),
+        (0.3, None, 1_500), (0.3, 5_000, 3_000), (0.3, 2_700, 1_700), (0.3, 1_800, 1_500), (0.3, 700, 500),
         (0.3, -5, 0), (0.05, 5_000, 500), (0.9, 9_000, 4_000), (0, 5_000, 0),
     ],
 )  # fmt: skip

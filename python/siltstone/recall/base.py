@@ -16,7 +16,6 @@ from siltstone.tokens import TextMeasure
 
 MAX_EVICTION_DAYS = 3_650_000  #: ten thousand years
 
-_KEPT_PERCENT = 15  #: of the window: at 10, a block has .86 of the evidence of agents' questions, not .90
 _SPELLED = {
     "hardCapTokens": "hard_cap_tokens",
     "embeddingModel": "embedding_model",
@@ -164,15 +163,18 @@ class RecallConfig:
     def cap(self, context_window: int | None, room: int | None = None) -> int:
         """The most tokens of a block in that window, if the request leaves *room* tokens free.
 
-        ``min(hard_cap_tokens, room, max(kept, min(share * window, room - window / 10)))`` with ``kept =
-        min(share, 0.15) * window``; without a *room* ``min(hard_cap_tokens, kept)``; all rounded down.
+        ``min(hard_cap_tokens, room - window / 50, max(kept, min(share * window, room - window / 10)))`` with
+        ``kept = min(share, 0.15) * window``, as an estimate may be 2 % too low; without a *room*
+        ``min(hard_cap_tokens, kept)``; all rounded down.
         """
         if context_window is None:
             return self.hard_cap_tokens
         window = max(0, context_window)
-        kept = min(int(self.share * window), window * _KEPT_PERCENT // 100)
+        # At 10 %, a block has .86 of the evidence of agents' questions, not .90.
+        kept = min(int(self.share * window), window * 15 // 100)
         if room is not None:
-            kept = min(max(kept, min(int(self.share * window), room - window // 10)), max(0, room))
+            kept = max(kept, min(int(self.share * window), room - window // 10))
+            kept = min(kept, max(0, room - window // 50))
         return min(self.hard_cap_tokens, kept)
 
 
