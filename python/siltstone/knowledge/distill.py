@@ -57,7 +57,8 @@ def tool_fact(
     The caller removes secrets before. The documented form is ``unit="chars", inclusive=True``.
     """
     size = len(output.encode("utf-8", "replace")) if unit == "bytes" else len(output)
-    if not (least <= size <= most if inclusive else least < size < most) or _FAILURE.match(output):
+    fits = least <= size <= most if inclusive else least < size < most
+    if not fits or _FAILURE.match(output, 0, _PREVIEW):
         return None
     preview = output[:_PREVIEW] + ("..." if len(output) > _PREVIEW else "")
     return new_fact(

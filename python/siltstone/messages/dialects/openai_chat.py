@@ -69,7 +69,7 @@ def read(fields: base.Fields) -> tuple[Role, tuple[Part, ...]]:
 def content_of(fields: base.Fields) -> Any:
     """The content of a message; of OpenClaw's own ones a summary, or a command that the user ran.
 
-    One that OpenClaw keeps from the model has none: it is not counted, found or summarised.
+    One that OpenClaw keeps from the model has none: nobody finds or summarises it.
     """
     content, role = fields.get("content"), fields["role"]
     if role in OWN and fields.get("excludeFromContext") is True:
