@@ -16,7 +16,6 @@ from siltstone.errors import StoreConflictError
 from siltstone.knowledge import (
     Correction,
     Fact,
-    FactRow,
     HybridFacts,
     InMemoryFacts,
     Marked,
@@ -26,6 +25,7 @@ from siltstone.knowledge import (
     new_fact,
 )
 from siltstone.knowledge.stored import NewFactRow
+from siltstone.memory.base import FactRow
 from siltstone.redaction import redact
 
 KEY = "ghp_" + "dE5gH7jK9mN2pQ4sT6vW8yZ1cF3iL5oR7uX9"

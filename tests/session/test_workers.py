@@ -19,7 +19,6 @@ from siltstone import AsyncSession, CompactionConfig, Session, ThresholdCompacto
 from siltstone.archive.records import Record
 from siltstone.engine import Compacted, Skipped
 from siltstone.errors import ConfigError, SessionBusyError, StoreConflictError, StoreCorruptError
-from siltstone.knowledge import FactRows
 from siltstone.memory.base import Store
 from siltstone.session.transfer import records_of, write_session
 from siltstone.testing import RecordingHook, ScriptedModel
@@ -152,7 +151,6 @@ def test_a_fork_that_would_lack_a_record_is_refused_and_leaves_nothing(store: St
     """A fact of another program, whose body is no object: a copy without it would not be a fork."""
     with worker(store) as session:
         session.append(*conversation(2))
-        assert isinstance(store, FactRows)
         store.put_facts("s", [(None, "odd", "fact", "3")])
         with pytest.raises(StoreCorruptError, match="a record 'known' of session 's' cannot be copied"):
             session.fork("copy")

@@ -19,8 +19,7 @@ from siltstone.adapters.pool import MOST_OPEN, Pool, Source
 from siltstone.errors import ToolError
 from siltstone.index import Bm25Index
 from siltstone.llm import Completion, CompletionRequest, UsageRecord
-from siltstone.memory.base import sessions_of
-from siltstone.memory.forgetting import FactRow
+from siltstone.memory.base import FactRow, sessions_of
 from siltstone.messages import Provenance
 from siltstone.messages.message import RULE_ROLES
 from siltstone.stores import MemoryStore, SimpleMemoryStore

@@ -36,11 +36,5 @@ from siltstone.knowledge.search import (
     history_of as history_of,
     topics_of as topics_of,
 )
-from siltstone.knowledge.stored import (
-    MAX_FACTS as MAX_FACTS,
-    FactRow as FactRow,
-    FactRows as FactRows,
-    Marked as Marked,
-    StoredFacts as StoredFacts,
-)
+from siltstone.knowledge.stored import MAX_FACTS as MAX_FACTS, Marked as Marked, StoredFacts as StoredFacts
 from siltstone.knowledge.update import Learned as Learned, decide as decide, learn as learn

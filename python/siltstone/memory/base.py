@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from datetime import datetime
-from typing import TYPE_CHECKING, Final, Protocol, Self, TypedDict, Unpack
+from typing import TYPE_CHECKING, Final, Protocol, Self, TypeAlias, TypedDict, Unpack
 
 from siltstone.memory import entry
 from siltstone.memory.entry import Finding, ForgetReport, Receipt, SessionPage, StoreStats
@@ -32,7 +32,39 @@ def hurried() -> Iterator[None]:
         HURRIED.reset(token)
 
 
-class Store(Protocol):
+FactRow: TypeAlias = tuple[int, str, str, str, str, int, int]
+"""Id, namespace, state, key, body as JSON, when it was made and changed (ms)."""
+
+NewFactRow: TypeAlias = tuple[int | None, str, str, str]
+"""Id (None for a new row), key, state, body as JSON."""
+
+
+class FactRows(Protocol):
+    """The fact rows of a store, which gives them no meaning."""
+
+    def put_facts(
+        self, session_id: str, facts: Sequence[NewFactRow], was: Mapping[int, str] | None = None
+    ) -> list[int]:
+        """Writes rows ``(id, key, state, body)`` in one transaction; returns their ids.
+
+        Raises:
+            StoreConflictError: a row no longer has the body that *was* gives for its id.
+        """
+
+    def facts(self, session_id: str, state: str | None = None) -> list[FactRow]:
+        """The rows of the session, in the order of their first writes."""
+
+    def namespace_facts(self, namespace: str, state: str | None = None) -> list[FactRow]:
+        """The rows of all sessions of the namespace."""
+
+    def facts_revision(self, session_id: str, namespace: str = "") -> str | None:
+        """A text that changes with every change of a row of the session, or of the namespace.
+
+        Other changes may change it too. None if it cannot be told.
+        """
+
+
+class Store(FactRows, Protocol):
     """The contract of every store; ``tests/memory/test_contract.py`` holds each store to it.
 
     A store is safe to use from many threads. Every method raises ``StoreClosedError`` after ``close``,
@@ -115,6 +147,23 @@ class Store(Protocol):
         Raises:
             InvalidEntryError: a limit < 1, an offset < 0, or a range with start > end.
         """
+
+    def session_with_settings(self, has: str, lacks: str = "") -> tuple[str, str] | None:
+        """The id and settings of the first session whose settings contain *has* and not *lacks*, or None."""
+
+    def take_back(self, session_id: str, writes: Collection[int], entries: int) -> bool:
+        """Empties a session that one writer alone has written, in one transaction. Returns whether it did.
+
+        Args:
+            session_id: The session.
+            writes: The ids of that writer's writes. If the last write has another id, the session stays.
+            entries: The most entries that the writer may have indexed. If there are more, the session stays.
+        """
+
+    def restore_marks(
+        self, session_id: str, salt: bytes, digests: Sequence[tuple[int, bytes]], redacted: Sequence[int]
+    ) -> None:
+        """Gives a copied session the marks of forgotten texts from its first store."""
 
     def forget(self, **criteria: Unpack[entry.StoreForgetCriteria]) -> ForgetReport:
         """Forgets messages: removes their texts from the log, the entries, the summaries, and the files.

@@ -27,9 +27,8 @@ from siltstone import _native, checks
 from siltstone.embedding.base import Embedder
 from siltstone.errors import EntryNotFoundError, StoreBusyError, StoreOpenError, explains
 from siltstone.memory import entry
-from siltstone.memory.base import SearchSettings, Store
+from siltstone.memory.base import FactRow, SearchSettings, Store
 from siltstone.memory.convert import MAX_INTEGER
-from siltstone.memory.forgetting import FactRow
 from siltstone.memory.limits import Limits
 from siltstone.memory.log import SessionLog
 from siltstone.memory.opening import Searching

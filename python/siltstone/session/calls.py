@@ -321,7 +321,7 @@ class SessionCalls:
         core, request = self.core, self.core.view.newest_request()
         at = None if request is None else request[0].seq
         if self._told_rules is None or self._told_rules[0] != at:
-            self._told_rules = at, rules(core)[1] if core.knowing.keeps_facts else ""
+            self._told_rules = at, rules(core)[1]
         return self._told_rules[1]
 
     def memory_get(self) -> Tool:
@@ -404,10 +404,9 @@ class SessionCalls:
             offered.append(self.chronicle())
         if self.core.indexed:
             offered = [self.memory_search()[1], *offered]
-            if self.core.knowing.keeps_facts:
-                offered.append(self.memory_save())
-                if self._allow_forget:
-                    offered.append(self.memory_forget())
+            offered.append(self.memory_save())
+            if self._allow_forget:
+                offered.append(self.memory_forget())
         return offered
 
     def search(self, query: str, limit: int, options: SearchOptions) -> list[SearchHit]:
@@ -639,7 +638,7 @@ class BaseSession:
         from siltstone.tools import skill
 
         told = skill(self._calls.tools() if self._core.offers_tools else ())
-        if not (self._core.indexed and self._core.knowing.keeps_facts):
+        if not self._core.indexed:
             return told
         _, addendum = rules(self._core)
         return f"{told}\n\n{addendum}" if addendum else told

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final
 
-from siltstone.errors import ConfigError
 from siltstone.memory.base import Store
 from siltstone.session.concurrency import Slot
 from siltstone.session.state import RangeSet, common, minus, union
@@ -67,13 +66,6 @@ class Progress:
         return replace(self, patterns=minus(self.patterns, spans), model=minus(self.model, spans))
 
 
-def keeps_facts(store: Store) -> bool:
-    """Whether *store* has rows for facts."""
-    from siltstone.knowledge import FactRows
-
-    return isinstance(store, FactRows)
-
-
 class Knowing:
     """What a session knows: its facts, and the settings by which it learns them.
 
@@ -83,9 +75,6 @@ class Knowing:
         namespace: The namespace whose facts it shares, ``""`` for none.
         config: The settings for learning; None if the session learns nothing by itself.
         redact: Removes secrets from texts before they are written.
-
-    Raises:
-        ConfigError: the session shall learn, and the store keeps no facts.
     """
 
     def __init__(
@@ -106,12 +95,9 @@ class Knowing:
         self.is_late = False  # whether a model took too long: it may have one slot for us and for the host
         self.is_shared: Final = namespace != ""
         self._namespace = namespace
-        self._keeps_facts: bool | None = None
         self._facts: StoredFacts | None = None
         self._making: Final = Lock()
         self._on_line: tuple[object, OnLine] | None = None
-        if config is not None and not self.keeps_facts:
-            raise _no_rows(store)
 
     @property
     def config(self) -> KnowledgeConfig:
@@ -123,19 +109,8 @@ class Knowing:
         return self._config
 
     @property
-    def keeps_facts(self) -> bool:
-        """Whether the store keeps facts."""
-        if self._keeps_facts is None:
-            self._keeps_facts = keeps_facts(self._store)
-        return self._keeps_facts
-
-    @property
     def facts(self) -> StoredFacts:
-        """The facts.
-
-        Raises:
-            ConfigError: the store keeps no facts.
-        """
+        """The facts."""
         if self._facts is None:
             with self._making:  # StoredFacts has a lock, so all threads must share one object
                 if self._facts is None:
@@ -144,7 +119,7 @@ class Knowing:
 
     def has_facts(self) -> bool:
         """Whether the store has facts of the session or of its namespace, deleted ones included."""
-        return self.keeps_facts and bool(self.facts.read()[1])
+        return bool(self.facts.read()[1])
 
     def is_without_facts(self, revision: str | None) -> bool:
         """Whether there are no such facts in a store whose ``facts_revision`` is *revision*."""
@@ -159,13 +134,11 @@ class Knowing:
         return known is not None and bool(known[1])
 
     def _made(self) -> StoredFacts:
-        from siltstone.knowledge import FactRows, StoredFacts
+        from siltstone.knowledge import StoredFacts
 
-        store, config = self._store, self.config
-        if not isinstance(store, FactRows):
-            raise _no_rows(None)
+        config = self.config
         return StoredFacts(
-            store,
+            self._store,
             self._session_id,
             namespace=self._namespace,
             redact=self._redact,
@@ -257,12 +230,3 @@ class OnLine:
 
 def _ranges(kept: Any) -> RangeSet:
     return union((int(start), int(end)) for start, end in kept or ())
-
-
-def _no_rows(store: Any) -> ConfigError:
-    return ConfigError(
-        "the store keeps no facts: use a MemoryStore, or any store with put_facts, facts, namespace_facts "
-        "and facts_revision",
-        "memory",
-        store,
-    )

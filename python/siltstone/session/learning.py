@@ -613,7 +613,7 @@ def forgetting(core: SessionCore, criteria: ForgetCriteria) -> Steps[ForgetRepor
     yield from ()
     core.check_open()
     core.follow()
-    known = core.knowing.facts.facts() if core.knowing.keeps_facts else ()
+    known = core.knowing.facts.facts()
     report = core.store.forget(session_id=core.session_id, **criteria)
     if report.dry_run:
         return report

@@ -8,30 +8,17 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from datetime import tzinfo
 from inspect import Parameter, signature
-from typing import (
-    TYPE_CHECKING,
-    Any,
-    Final,
-    Generic,
-    Literal,
-    NamedTuple,
-    Protocol,
-    TypeAlias,
-    TypedDict,
-    TypeVar,
-    runtime_checkable,
-)
+from typing import TYPE_CHECKING, Any, Final, Generic, Literal, NamedTuple, TypeAlias, TypedDict, TypeVar
 
 from siltstone import checks
 from siltstone.compaction.base import Compactor, Trigger, check_policy
 from siltstone.errors import ConfigError, ReadOnlyStoreError, refuse
 from siltstone.hooks import HOOK_TIMEOUT, CompactionHooks, checked_hooks, gives_coroutine
 from siltstone.llm import Models, run
-from siltstone.memory.base import Store, sessions_of
+from siltstone.memory.base import Store
 from siltstone.memory.opening import is_database, open_store
 from siltstone.session.boundary import compaction
 from siltstone.session.core import SessionCore
-from siltstone.session.fact_state import keeps_facts
 from siltstone.session.retention import Retention
 from siltstone.systems.base import Preset, System, default_model, default_policy
 from siltstone.tokens import rule_for
@@ -61,14 +48,6 @@ KEY: Final = "preset"
 DOCUMENTED: Final = "documented"
 SETTINGS: Final = "preset_settings"
 IN_CODE: Final = "preset_code"  #: names of settings that JSON cannot hold: only the host's code has them
-
-
-@runtime_checkable
-class SettingsFinder(Protocol):
-    """A store that finds a session by its stored settings, without listing all sessions."""
-
-    def session_with_settings(self, has: str, lacks: str = "") -> tuple[str, str] | None:
-        """The id and settings of the first session whose settings contain *has* and not *lacks*, or None."""
 
 
 def preset_options(options: Any, path: str | os.PathLike[str] | None) -> tuple[Preset | None, Any]:
@@ -225,17 +204,9 @@ def _check_plain(store: Store, session_id: str) -> None:
 
 def _first(store: Store, but: str = "") -> tuple[str, str] | None:
     """The id and preset name of the first session with a preset other than *but*; None if there is none."""
-    if isinstance(store, SettingsFinder):
-        lacks = _written(but) if but else ""
-        found = store.session_with_settings(_written(""), lacks)
-        name = None if found is None else _read(found[1]).get(KEY)
-        return None if found is None or not isinstance(name, str) else (found[0], name)
-
-    for each in sessions_of(store):
-        name = _name(store, each.session_id)
-        if name is not None and name != but:
-            return each.session_id, name
-    return None
+    found = store.session_with_settings(_written(""), _written(but) if but else "")
+    name = None if found is None else _read(found[1]).get(KEY)
+    return None if found is None or not isinstance(name, str) else (found[0], name)
 
 
 def _written(name: str) -> str:
@@ -417,8 +388,6 @@ def open_session(
     checks.boolean("allow_forget", allow_forget)
     checks.one_of("unrelated", options["unrelated"], UNRELATED)
     store, owned = _store(path, session_id, memory, preset)
-    if knowledge is not None and "knowledge" not in options and not keeps_facts(store):
-        knowledge = None  # it comes with recall, where the store keeps facts
     with _beginning(store, owned):
         if preset is not None:
             check_free(store, session_id, preset)

@@ -443,8 +443,6 @@ class _Source:
 
     def facts(self, query: str, limit: int) -> list[FactLine]:
         """The facts that match *query*, best first."""
-        if not self._core.knowing.keeps_facts:
-            return []
         held = known(self._core, self._core.state)
         found = find_facts(held, query[-MOST_QUERY:], limit, as_of=self._core.milliseconds())
         if self._documented is not None:
@@ -462,7 +460,7 @@ class _Source:
 
         The same list is returned until they change.
         """
-        if not self._config.standing or not self._core.knowing.keeps_facts:
+        if not self._config.standing:
             return _NO_WISHES
         outside, moment, last = self._in_context.outside(), self._core.milliseconds(), self.wishes
         is_valid = last is not None and last.outside is outside and moment < last.until

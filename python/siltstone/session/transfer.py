@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from itertools import groupby
 from operator import attrgetter, itemgetter
 from pathlib import Path
-from typing import Any, Final, Protocol, runtime_checkable
+from typing import Any, Final
 
 from siltstone import errors
 from siltstone.archive import records as archived
 from siltstone.archive.files import write_vectors
 from siltstone.documented import DIMENSION, hash_vector
 from siltstone.engine import Outcome
-from siltstone.knowledge import KINDS, FactRows, StoredFacts
+from siltstone.knowledge import KINDS, StoredFacts
 from siltstone.llm import Steps
 from siltstone.memory import log as logs
 from siltstone.memory.base import Store, entries_of, rows_of
@@ -93,12 +93,11 @@ def records_of(store: Store, session_id: str) -> Iterator[archived.Record]:
     for entry in entries_of(store, session_id):
         if entry.entry_id not in told:
             yield _entry_record(entry)
-    if isinstance(store, FactRows):
-        for _, _, fact_state, key, text, *_ in store.facts(session_id):
-            if fact_state not in _LEFT_OUT:
-                yield archived.Record(
-                    "known", session_id, {"state": fact_state, "key": key, "body": json.loads(text)}
-                )
+    for _, _, fact_state, key, text, *_ in store.facts(session_id):
+        if fact_state not in _LEFT_OUT:
+            yield archived.Record(
+                "known", session_id, {"state": fact_state, "key": key, "body": json.loads(text)}
+            )
 
 
 def _free(path: str | os.PathLike[str]) -> str | os.PathLike[str]:
@@ -132,7 +131,7 @@ def export_segments(store: Store, session_ids: Iterable[str], path: str | os.Pat
 
 def export_knowledge(store: Store, session_ids: Iterable[str], path: str | os.PathLike[str]) -> int:
     """Writes the facts of the sessions as ``knowledge.jsonl``, without retracted facts."""
-    facts = [fact for name in session_ids for fact in _facts(store, name).facts()]
+    facts = [fact for name in session_ids for fact in StoredFacts(store, name).facts()]
     return archived.write_knowledge(_free(path), facts)
 
 
@@ -255,18 +254,11 @@ def import_segments(store: Store, path: str | os.PathLike[str], *, session_id: s
 def import_knowledge(store: Store, path: str | os.PathLike[str], *, session_id: str) -> Imported:
     """Adds the facts of a file to *session_id*, with their ids. Facts that are there already stay."""
     facts, skipped = archived.read_knowledge(path)
-    kept = _facts(store, session_id)
+    kept = StoredFacts(store, session_id)
     known = {fact.id for fact in kept.facts()}
     new = [replace(fact, session_id=session_id) for fact in facts if fact.id not in known]
     kept.put(new)
     return Imported([session_id], facts=len(new), duplicates=len(facts) - len(new), skipped=skipped)
-
-
-@runtime_checkable
-class _TakesBack(Protocol):
-    """A store that can delete what one writer wrote."""
-
-    def take_back(self, session_id: str, writes: Collection[int], entries: int) -> bool: ...
 
 
 class _SessionImport:
@@ -317,8 +309,7 @@ class _SessionImport:
 
     def take_back(self) -> None:
         """Deletes what was written, unless somebody else has written to the session too."""
-        if isinstance(self._store, _TakesBack):
-            self._store.take_back(self._session, self._write_ids, self._most_entries)
+        self._store.take_back(self._session, self._write_ids, self._most_entries)
 
     def _expected(self) -> logs.SessionVersion:
         """The version that the last write has left. If another worker has written since, it is a conflict."""
@@ -377,7 +368,7 @@ class _SessionImport:
             self._entries = []
 
     def _write_known(self) -> None:
-        if self._known and isinstance(self._store, FactRows):
+        if self._known:
             self._store.put_facts(self._session, self._known)
             self._done.facts += sum(state != "note" for _, _, state, _ in self._known)
         self._known = []
@@ -465,12 +456,6 @@ def _entry_from(body: Any) -> Entry:
 
 def _entry_of(segment: archived.Segment) -> Entry:
     return Entry(segment.content, role=segment.role, created_at=segment.timestamp / 1000)
-
-
-def _facts(store: Store, session_id: str) -> StoredFacts:
-    if not isinstance(store, FactRows):
-        raise errors.ConfigError("the store keeps no facts", field="store", value=store)
-    return StoredFacts(store, session_id)
 
 
 # Messages of other programs: they go to the log and to the search, and into nobody's context.

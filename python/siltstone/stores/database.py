@@ -30,7 +30,8 @@ from siltstone.memory.log import SessionLog
 from siltstone.session import Session, StoreOptions
 
 if TYPE_CHECKING:
-    from siltstone.memory.forgetting import Criteria, FactRow, Target
+    from siltstone.memory.base import FactRow
+    from siltstone.memory.forgetting import Criteria, Target
     from siltstone.memory.vectors import Vectors
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from siltstone.archive.live import ContextArchive
 from siltstone.errors import StoreError, StoreIoError
-from siltstone.knowledge import FactRows, StoredFacts
+from siltstone.knowledge import StoredFacts
 from siltstone.memory.base import Store, entries_of
 from siltstone.memory.forgetting import Sought
 from siltstone.systems.openclaw import archives_of
@@ -117,6 +117,5 @@ def _archive_in_step(store: Store, archive: ContextArchive, session_id: str) -> 
     kept = [each for each in segments if each.content in texts]
     if len(kept) < len(segments):
         archive.replace(session_id, kept)
-    if isinstance(store, FactRows):
-        facts = StoredFacts(store, session_id).facts()
-        archive.put_facts(session_id, [each for each in facts if each.session_id == session_id])
+    facts = StoredFacts(store, session_id).facts()
+    archive.put_facts(session_id, [each for each in facts if each.session_id == session_id])

@@ -14,10 +14,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from itertools import count, groupby, zip_longest
 from operator import itemgetter
-from typing import Any, Final, Protocol, TypeVar
+from typing import Any, Final, TypeVar
 
 from siltstone.errors import ConfigError
-from siltstone.knowledge.stored import FactRows
 from siltstone.memory import log as logs
 from siltstone.memory.base import Store, entries_of, rows_of, sessions_of
 from siltstone.memory.convert import new_entry
@@ -32,15 +31,6 @@ _MESSAGE: Final = tuple(logs.NewMessage._fields)
 _ROW: Final = tuple(name for name in logs.NewCompaction._fields if name not in ("view", "derived"))
 _NEW_TEXT: Final = tuple(logs.NewDerived._fields)
 _TEXT: Final = (*_NEW_TEXT, "redacted")
-
-
-class CopyableStore(Store, FactRows, Protocol):
-    """A store that can be copied: it has the contract, facts, and the marks of forgotten texts."""
-
-    def restore_marks(
-        self, session_id: str, salt: bytes, digests: Sequence[tuple[int, bytes]], redacted: Sequence[int]
-    ) -> None:
-        """Gives a copied session the marks of forgotten texts from its first store."""
 
 
 @dataclass(slots=True)
@@ -67,7 +57,7 @@ class Copied:
 
 
 def copy_store(
-    source: CopyableStore, target: CopyableStore, *, progress: Callable[[str, int, int], None] | None = None
+    source: Store, target: Store, *, progress: Callable[[str, int, int], None] | None = None
 ) -> Copied:
     """Copies every session of *source* into *target*, and compares both when it is done.
 
@@ -160,7 +150,7 @@ def _fact(row: Sequence[Any]) -> tuple[Any, ...]:
     return namespace, state, key, body
 
 
-def _figures(store: CopyableStore, session_id: str) -> dict[str, tuple[int, str]]:
+def _figures(store: Store, session_id: str) -> dict[str, tuple[int, str]]:
     """For each kind of row the number in the session, and a checksum without ids."""
     log = store.open_log(session_id)
     state, names = log.state(), _Names(log)
@@ -212,9 +202,7 @@ def _summed(rows: Iterable[object]) -> tuple[int, str]:
 class _Session:
     """Copies the missing parts of one session to the target."""
 
-    def __init__(
-        self, source: CopyableStore, target: CopyableStore, name: str, tell: Callable[[int], None]
-    ) -> None:
+    def __init__(self, source: Store, target: Store, name: str, tell: Callable[[int], None]) -> None:
         self._source, self._target, self._name, self._tell = source, target, name, tell
         self._from, self._to = source.open_log(name), target.open_log(name)
         self._state = self._from.state()
