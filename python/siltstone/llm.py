@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from inspect import isawaitable
 from typing import Any, Generic, Literal, TypeAlias, TypeVar
 
 from siltstone import hooks
@@ -402,3 +403,20 @@ def _checked(answer: object) -> Completion:
         usage = answer.usage if isinstance(answer.usage, UsageRecord) else None  # or it is estimated
         return replace(answer, text=well_formed(answer.text), usage=usage)
     raise ModelError(f"the model must answer with a str or a Completion, got {type(answer).__name__}")
+
+
+# Steps that are written once, for callers that wait and for those that do not.
+
+
+def at_once(step: Any) -> Any:
+    """The result of *step*, which waits for nothing, for a caller that does not wait."""
+    try:
+        step.send(None)
+    except StopIteration as end:
+        return end.value
+    raise RuntimeError("a step of a sync call waits for an event loop")
+
+
+async def done(made: Any) -> Any:
+    """The result of a call that was *made*: what an ``AsyncSession`` gives is awaited."""
+    return await made if isawaitable(made) else made

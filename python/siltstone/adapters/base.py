@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import inspect
 import logging
 import re
 import threading
@@ -28,7 +27,7 @@ from siltstone.adapters.host import HostDialect, HostHistory, HostMessage, Shown
 from siltstone.compaction.rewrite import clamp_result
 from siltstone.engine import Outcome
 from siltstone.errors import ConfigError
-from siltstone.llm import UsageRecord
+from siltstone.llm import UsageRecord, at_once as at_once, done as done
 from siltstone.messages import RawMessage, encode, read_message
 from siltstone.session import Prepared, Session
 from siltstone.session.aio import AsyncSession
@@ -357,15 +356,6 @@ def each_at_once(events: AsyncIterator[Any]) -> Iterator[Any]:
             return
 
 
-def at_once(step: Any) -> Any:
-    """The result of *step*, which waits for nothing, for a sync hook of the framework."""
-    try:
-        step.send(None)
-    except StopIteration as end:
-        return end.value
-    raise RuntimeError("a step of a sync hook waits for an event loop")
-
-
 class _OneByOne:
     """A session whose steps are made one by one, so that each of two runs gets the view of its own list."""
 
@@ -559,11 +549,6 @@ async def called(session: AnySession, method: Callable[..., Any], *arguments: An
     if not isinstance(session, AsyncSession):
         return await asyncio.to_thread(method, *arguments, **options)
     return await done(method(*arguments, **options))
-
-
-async def done(made: Any) -> Any:
-    """The result of a call that was *made*: what an ``AsyncSession`` gives is awaited."""
-    return await made if inspect.isawaitable(made) else made
 
 
 def sync_session(session: AnySession) -> Session:

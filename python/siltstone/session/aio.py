@@ -13,7 +13,7 @@ from typing import Any, Concatenate, Final, Generic, NoReturn, ParamSpec, Self, 
 
 from siltstone.compaction.base import Compactor
 from siltstone.engine import AsyncAfterCompact, AsyncBeforeCompact, Outcome
-from siltstone.errors import ConfigError, SessionBusyError, refuse
+from siltstone.errors import ConfigError, SessionBusyError
 from siltstone.knowledge import Learned
 from siltstone.llm import AsyncModels, Steps, advanced, run_async
 from siltstone.session.background import Job
@@ -22,7 +22,7 @@ from siltstone.session.calls import CLOSING_SECONDS, COMPACTION_TIMEOUT, OWN_POL
 from siltstone.session.concurrency import Call, Claim
 from siltstone.session.learning import extraction
 from siltstone.session.opening import Opened, Options, Path, open_session, shows_options
-from siltstone.session.recovery import Answer, again, check_call, ended
+from siltstone.session.recovery import Answer, asked
 from siltstone.session.session import Session
 from siltstone.session.transfer import fitted, forked
 
@@ -165,23 +165,7 @@ class AsyncSession(BaseSession):
 
     async def ask(self, call: Callable[[list[Any]], Awaitable[R]]) -> Answer[R]:
         """Prepares a request and awaits ``call(messages)``; after an overflow, sends a smaller request."""
-        check_call(call)
-        prepared = await self.prepare()
-        messages, retries = prepared.messages, 0
-        while True:
-            try:
-                answer = call(messages)
-                if not isinstance(answer, Awaitable):
-                    refuse("call", "an async function", call)
-                return Answer(await answer, "", retries, prepared)
-            except Exception as error:
-                try:
-                    prepared = await self.recover(error)
-                except Exception as refused:
-                    if refused is not error:
-                        raise
-                    return ended(error, retries, self._calls.policy, prepared, self.history())
-            messages, retries = again(prepared), retries + 1
+        return await asked(self, call, waits=True)
 
     async def close(self) -> None:
         """Writes pending changes, and closes the store if the session opened it."""

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from inspect import isawaitable
 from typing import Any, Final, Generic, TypeVar
 
 from siltstone.compaction.base import Compactor, Trigger
 from siltstone.engine import Compacted, Lighten, Outcome, rescue
-from siltstone.errors import ConfigError, ContextOverflowError
+from siltstone.errors import ConfigError, ContextOverflowError, refuse
 from siltstone.limits import is_context_overflow, request_bytes_of
-from siltstone.llm import Steps
+from siltstone.llm import Steps, done
 from siltstone.messages import RawMessage, read_message
 from siltstone.refusals import refusal_of
 from siltstone.session.boundary import Prepared, can_hold, check_fit, compaction, prepared
@@ -187,30 +188,38 @@ class Answer(Generic[T]):
         return bool(self.partial)
 
 
-def check_call(call: object) -> None:
-    """Checks the function that sends a request.
-
-    Raises:
-        ConfigError: it is none. A text is no question: it is appended as a message.
-    """
-    if not callable(call):
-        raise ConfigError(
-            f"ask needs a function that sends messages to your model, got {call!r}; append a question first: "
-            'session.append({"role": "user", "content": "..."})',
-            "call",
-            call,
-        )
-
-
 def most_retries(policy: Compactor | None) -> int:
     """The number of times that a request may be sent again under *policy*."""
     own = None if policy is None else policy.overflow_retries
     return MOST_RETRIES if own is None else own
 
 
-def again(prepared: Prepared) -> list[Any]:
-    """The messages of a request that is sent again: the model is told to go on."""
-    return [*prepared.messages, {"role": "user", "content": CONTINUE_PROMPT}]
+async def asked(session: Any, call: Callable[[list[Any]], Any], *, waits: bool) -> Answer[Any]:
+    """``ask`` of a session, whose *call* is awaited if it *waits*."""
+    if not callable(call):  # a text is no question: it is appended as a message
+        raise ConfigError(
+            f"ask needs a function that sends messages to your model, got {call!r}; append a question first: "
+            'session.append({"role": "user", "content": "..."})',
+            "call",
+            call,
+        )
+    prepared = await done(session.prepare())
+    messages, retries = prepared.messages, 0
+    while True:
+        try:
+            answer = call(messages)
+            if waits and not isawaitable(answer):
+                refuse("call", "an async function", call)
+            return Answer(await answer if waits else answer, "", retries, prepared)
+        except Exception as error:
+            try:
+                prepared = await done(session.recover(error))
+            except Exception as refused:
+                if refused is not error:
+                    raise
+                return ended(error, retries, session._calls.policy, prepared, session.history())
+        retries += 1
+        messages = [*prepared.messages, {"role": "user", "content": CONTINUE_PROMPT}]
 
 
 def ended(

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
 from siltstone.compaction.base import Checkpoint, Compactor, MemoryStatus
 from siltstone.errors import ConfigError, SessionBusyError, explains
 from siltstone.hooks import started
-from siltstone.llm import Models, Steps, run
+from siltstone.llm import Models, Steps, at_once, run
 from siltstone.memory.database_log import RecallRecord
 from siltstone.memory.entry import ForgetCriteria, ForgetReport, SearchHit, SearchOptions, SearchScope
 from siltstone.messages import RawMessage
@@ -457,22 +457,10 @@ class Session(BaseSession):
                 discarded.
             ContextOverflowError: every request was too large, and there is no partial answer.
         """
-        from siltstone.session.recovery import Answer, again, check_call, ended
+        from siltstone.session.recovery import asked
 
-        check_call(call)
-        prepared = self.prepare()
-        messages, retries = prepared.messages, 0
-        while True:
-            try:
-                return Answer(call(messages), "", retries, prepared)
-            except Exception as error:
-                try:
-                    prepared = self.recover(error)
-                except Exception as refused:
-                    if refused is not error:
-                        raise
-                    return ended(error, retries, self._calls.policy, prepared, self.history())
-            messages, retries = again(prepared), retries + 1
+        answer: Answer[T] = at_once(asked(self, call, waits=False))
+        return answer
 
     def pin(self, seq: int) -> None:
         """Keeps message *seq* of the log, and its group, verbatim in every view. Durable at once.
