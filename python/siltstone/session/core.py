@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from siltstone import errors
 from siltstone.compaction.base import check_pin_budget
-from siltstone.hooks import NO_COMPACTION_HOOKS, CompactionHooks, notify
+from siltstone.hooks import CompactionHooks, notify
 from siltstone.llm import UsageRecord, total_usage
 from siltstone.memory.base import Store, hurried
 from siltstone.memory.convert import MAX_INTEGER
@@ -67,7 +67,7 @@ if TYPE_CHECKING:
     from siltstone.knowledge import KnowledgeConfig
     from siltstone.recall import RecallConfig
     from siltstone.redaction import Redactor
-    from siltstone.session.opening import Unrelated
+    from siltstone.session.opening import Options, Unrelated
     from siltstone.session.rows import UnwrittenRecall
 
 
@@ -92,30 +92,25 @@ class SessionCore:
         self,
         store: Store,
         session_id: str,
+        options: Options[Any, Any, Any],
         *,
-        namespace: str | None = None,
-        cross_session: bool | None = None,
+        cross_session: bool | None,
         indexed: bool,
-        index_tools: bool = True,
-        token_rule: TokenRule | None = None,
-        hooks: Sequence[Hook] = (),
-        compaction_hooks: CompactionHooks = NO_COMPACTION_HOOKS,
-        context_window: int | None = None,
-        reserved_tokens: int = 0,
-        retention: Retention | None = None,
-        knowledge: KnowledgeConfig | None = None,
-        archive: ContextArchive | None = None,
-        background: bool = True,
-        unrelated: Unrelated = "first",
-        redactor: Redactor | None = None,
-        now: Callable[[], float] = time.time,
+        token_rule: TokenRule | None,
+        hooks: Sequence[Hook],
+        compaction_hooks: CompactionHooks,
+        context_window: int | None,
+        retention: Retention | None,
+        knowledge: KnowledgeConfig | None,
+        archive: ContextArchive | None,
+        redactor: Redactor | None,
     ) -> None:
         self.store, self.session_id, self.indexed, self.hooks = store, session_id, indexed, tuple(hooks)
         self.offers_tools = True
-        self.given_window, self.reserved_tokens = context_window, reserved_tokens
+        self.given_window, self.reserved_tokens = context_window, options["reserved_tokens"]
         self.compaction_hooks = compaction_hooks
-        self.slot, self.background = Slot(), Background(is_on=background)
-        self._now, self.index_tools, self.retention = now, index_tools, retention
+        self.slot, self.background = Slot(), Background(is_on=options["background"])
+        self._now, self.index_tools, self.retention = time.time, options["index_tools"], retention
         self.redacting: Redacting | None = None
         if redactor is not None:
             from siltstone.session.redaction import Redacting
@@ -128,7 +123,7 @@ class SessionCore:
         self.policy_line = PolicyLine(self.rows)
         self._lock = RLock()
         self.is_closed = False
-        self.unrelated = unrelated
+        self.unrelated: Unrelated = options["unrelated"]
         self.is_first_list = True  # no list was observed since the session was opened
         self.begins_run = False  # the host said so of its next list
         self.unrelated_branches = 0  # in a row
@@ -147,7 +142,7 @@ class SessionCore:
         self.recalled_tokens = 0  # of the block in the last request, by our count
         self.notes: tuple[str, ...] = ()  # the beginnings of a preset's texts, which may be sent as messages
         self.recalls: dict[int, UnwrittenRecall] = {}  # by the end of the log at the time
-        stored = self.rows.open(namespace)
+        stored = self.rows.open(options.get("namespace"))
         if stored.deleted:
             raise errors.SessionDroppedError(
                 f"session {session_id!r} was deleted, and every write to it is lost: use another id, or "

@@ -367,11 +367,13 @@ def open_session(
     window: Any = options["context_window"]  # a number, or None
     check_window(window, reserved)
     agent_model = options["agent_model"]
-    policy = options["policy"] if "policy" in options else _policy(window, agent_model)
+    counted = rule_for(agent_model) if agent_model else None
+    is_told = "policy" in options or window is None
+    policy = options.get("policy") if is_told else default_policy(counted)
     if policy is not None:
         check_policy(policy)
         policy.check_overhead(reserved, window)
-    model = options["model"] if "model" in options else _model(policy)
+    model = options.get("model") if "model" in options or policy is None else default_model()
     check_model(model, is_async=is_async)
     archive = _archive(options["archive"])
     recall = _recall(options["recall"], options["memory"])
@@ -401,21 +403,17 @@ def open_session(
         core = SessionCore(
             store,
             session_id,
-            namespace=options.get("namespace"),
+            options,
             cross_session=None if recall is None else recall.cross_session,
             indexed=memory is not False,
-            index_tools=options["index_tools"],
-            token_rule=policy.token_rule if policy else rule_for(agent_model) if agent_model else None,
+            token_rule=policy.token_rule if policy else counted,
             hooks=hooks,
             compaction_hooks=compaction_hooks,
             context_window=window,
-            reserved_tokens=reserved,
             retention=retention,
             redactor=redactor,
             knowledge=knowledge,
             archive=archive,
-            background=options["background"],
-            unrelated=options["unrelated"],
         )
         if preset is not None:
             settle(core, preset, place)
@@ -537,22 +535,6 @@ def _knowledge(options: Options[Any, Any, Any], recall: RecallConfig | None) -> 
             given,
         )
     return config
-
-
-def _policy(window: int | None, agent_model: str | None) -> Compactor | None:
-    """The default policy of a session. It counts as the agent's model does, if that is known."""
-    if window is None:
-        return None
-
-    return default_policy(rule_for(agent_model) if agent_model else None)
-
-
-def _model(policy: Compactor | None) -> Any:
-    """The default model of a session."""
-    if policy is None:
-        return None
-
-    return default_model()
 
 
 def _archive(given: object) -> ContextArchive | None:
