@@ -7,18 +7,23 @@ import struct
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from threading import RLock
-from typing import Any, Final
+from typing import Any, Final, Protocol, TypeAlias
 
 from siltstone import checks
 from siltstone.documented import tokens, word_vector
 from siltstone.errors import ConfigError, StoreConflictError
 from siltstone.knowledge.base import Correction, Fact, fact_of
-from siltstone.memory.base import FactRow, FactRows, NewFactRow
 from siltstone.messages.json_text import dump
 
 MAX_FACTS: Final = 10_000
 MAX_CORRECTIONS: Final = 1_000
 TRIES: Final = 64  #: attempts of a write that others overtake between its reading and its writing
+
+FactRow: TypeAlias = tuple[int, str, str, str, str, int, int]
+"""Id, namespace, state, key, body as JSON, when it was made and changed (ms)."""
+
+NewFactRow: TypeAlias = tuple[int | None, str, str, str]
+"""Id (None for a new row), key, state, body as JSON."""
 
 _FACTS: Final = frozenset({"active", "superseded", "deleted"})  #: the states of facts
 _CORRECTION: Final = "correction"
@@ -28,6 +33,31 @@ _VECTOR: Final = "vector"  #: in the body of a fact: float64, little-endian, in 
 _SHARED: Final = "shared"  #: in the body of a row that all sessions of the namespace read
 _SHARED_END: Final = dump({_SHARED: True})[1:]
 _PROGRESS, _RULES = "progress", "rules"
+
+
+class FactRows(Protocol):
+    """The fact rows of a store, which gives them no meaning."""
+
+    def put_facts(
+        self, session_id: str, facts: Sequence[NewFactRow], was: Mapping[int, str] | None = None
+    ) -> list[int]:
+        """Writes rows ``(id, key, state, body)`` in one transaction; returns their ids.
+
+        Raises:
+            StoreConflictError: a row no longer has the body that *was* gives for its id.
+        """
+
+    def facts(self, session_id: str, state: str | None = None) -> list[FactRow]:
+        """The rows of the session, in the order of their first writes."""
+
+    def namespace_facts(self, namespace: str, state: str | None = None) -> list[FactRow]:
+        """The rows of all sessions of the namespace."""
+
+    def facts_revision(self, session_id: str, namespace: str = "") -> str | None:
+        """A text that changes with every change of a row of the session, or of the namespace.
+
+        Other changes may change it too. None if it cannot be told.
+        """
 
 
 class StoredFacts:

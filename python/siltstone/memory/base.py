@@ -39,32 +39,7 @@ NewFactRow: TypeAlias = tuple[int | None, str, str, str]
 """Id (None for a new row), key, state, body as JSON."""
 
 
-class FactRows(Protocol):
-    """The fact rows of a store, which gives them no meaning."""
-
-    def put_facts(
-        self, session_id: str, facts: Sequence[NewFactRow], was: Mapping[int, str] | None = None
-    ) -> list[int]:
-        """Writes rows ``(id, key, state, body)`` in one transaction; returns their ids.
-
-        Raises:
-            StoreConflictError: a row no longer has the body that *was* gives for its id.
-        """
-
-    def facts(self, session_id: str, state: str | None = None) -> list[FactRow]:
-        """The rows of the session, in the order of their first writes."""
-
-    def namespace_facts(self, namespace: str, state: str | None = None) -> list[FactRow]:
-        """The rows of all sessions of the namespace."""
-
-    def facts_revision(self, session_id: str, namespace: str = "") -> str | None:
-        """A text that changes with every change of a row of the session, or of the namespace.
-
-        Other changes may change it too. None if it cannot be told.
-        """
-
-
-class Store(FactRows, Protocol):
+class Store(Protocol):
     """The contract of every store; ``tests/memory/test_contract.py`` holds each store to it.
 
     A store is safe to use from many threads. Every method raises ``StoreClosedError`` after ``close``,
@@ -146,6 +121,27 @@ class Store(FactRows, Protocol):
 
         Raises:
             InvalidEntryError: a limit < 1, an offset < 0, or a range with start > end.
+        """
+
+    def put_facts(
+        self, session_id: str, facts: Sequence[NewFactRow], was: Mapping[int, str] | None = None
+    ) -> list[int]:
+        """Writes rows ``(id, key, state, body)`` in one transaction; returns their ids.
+
+        Raises:
+            StoreConflictError: a row no longer has the body that *was* gives for its id.
+        """
+
+    def facts(self, session_id: str, state: str | None = None) -> list[FactRow]:
+        """The rows of the session, in the order of their first writes."""
+
+    def namespace_facts(self, namespace: str, state: str | None = None) -> list[FactRow]:
+        """The rows of all sessions of the namespace."""
+
+    def facts_revision(self, session_id: str, namespace: str = "") -> str | None:
+        """A text that changes with every change of a row of the session, or of the namespace.
+
+        Other changes may change it too. None if it cannot be told.
         """
 
     def session_with_settings(self, has: str, lacks: str = "") -> tuple[str, str] | None:

@@ -16,7 +16,7 @@ from unicodedata import normalize
 
 from siltstone import _native, messages as chat
 from siltstone.errors import ConfigError, EntryNotFoundError, InvalidMessageError, refuse
-from siltstone.memory.base import FactRow, FactRows, Store, entry_pages, rows_at, rows_of
+from siltstone.memory.base import FactRow, Store, entry_pages, rows_at, rows_of
 from siltstone.memory.convert import MAX_INTEGER, datetime_from, milliseconds, range_of, stored_entry
 from siltstone.memory.database_log import request_among
 from siltstone.memory.entry import ForgetReport, Page, StoredEntry, StoreForgetCriteria
@@ -606,7 +606,7 @@ def _names(row: LogRow) -> set[str | None]:
 _NOTE, _RULES, _GONE = "note", "rules", "gone"  #: see ``knowledge/stored.py``
 
 
-def with_facts(chosen: Plan, rows: FactRows, sessions: Iterable[str], criteria: Criteria) -> Plan:
+def with_facts(chosen: Plan, rows: Store, sessions: Iterable[str], criteria: Criteria) -> Plan:
     """*chosen* with the facts to forget.
 
     These are facts from a forgotten message, and facts whose own text meets the criteria. The rules of their
@@ -649,7 +649,7 @@ def _kept(row: FactRow, criteria: Criteria) -> set[str]:
     return {key} if criteria.sought and any(map(criteria.sought.is_in, (key, stays))) else set()
 
 
-def facts_alone(rows: FactRows, sessions: Iterable[str], keys: Collection[str]) -> Plan:
+def facts_alone(rows: Store, sessions: Iterable[str], keys: Collection[str]) -> Plan:
     """The plan to forget the facts with these *keys* alone."""
     wanted, targets, count = frozenset(keys), [], 0
     for session_id in sessions:
@@ -662,7 +662,7 @@ def facts_alone(rows: FactRows, sessions: Iterable[str], keys: Collection[str]) 
     return Plan(targets, report)
 
 
-def _with_rules(rows: FactRows, known: Sequence[FactRow], meant: Sequence[FactRow]) -> list[int]:
+def _with_rules(rows: Store, known: Sequence[FactRow], meant: Sequence[FactRow]) -> list[int]:
     """The ids of *meant*, and of the rules that may come from them."""
     namespaces = {row[1] for row in meant} - {""}
     notes = [*known, *(row for each in namespaces for row in rows.namespace_facts(each, _NOTE))]
