@@ -300,7 +300,7 @@ def test_its_own_messages_are_the_users_for_a_model_and_ask_for_nothing(tmp_path
         assert (session.search("walrus")[0].content, session.search("ocelot")) == (said[1], [])
         session.forget(text="walrus")
         assert session.log()[1] == {"role": "bashExecution", "content": "[forgotten]"}
-    with pytest.raises(InvalidMessageError, match="'summary' must be text, got nothing"):
+    with pytest.raises(InvalidMessageError, match=r"'branchSummary\.summary' must be text, got nothing"):
         read_message({"role": "branchSummary"}, 0)
 
 

@@ -72,7 +72,7 @@ def preset_options(options: Any, path: str | os.PathLike[str] | None) -> tuple[P
     if "policy" in options and options["policy"] is None:
         own.pop("policy")  # its memory alone
     for name in own:
-        if name in options:
+        if options.get(name, own[name]) is not own[name]:
             raise ConfigError(
                 f"{name} is part of the preset {chosen.name!r}: make it with siltstone.presets."
                 f"{chosen.name}(...), or open the session with preset=None, as one without a preset",
@@ -396,10 +396,7 @@ def open_session(
         elif "preset" not in given and (kept := kept_preset(store, session_id, given.get("model"))):
             if owned:
                 store.close()  # the preset may need another form of store
-            beside = given.copy()
-            if "model" in kept.options:
-                beside.pop("model", None)
-            return open_session(path, session_id, {**beside, "preset": kept}, is_async=is_async)
+            return open_session(path, session_id, {**given, "preset": kept}, is_async=is_async)
         core = SessionCore(
             store,
             session_id,

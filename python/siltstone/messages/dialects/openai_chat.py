@@ -76,9 +76,7 @@ def content_of(fields: base.Fields) -> Any:
         return ""
     if content is not None or role not in OWN:  # a forgotten message has a content, whatever its role
         return content
-    said = fields.get(OWN[role])
-    if not isinstance(said, str):
-        raise base.Malformed(OWN[role], "text", said)
+    said = base.string(fields, OWN[role], role)
     if role != "bashExecution":
         return said
     ended = "(cancelled)" if fields.get("cancelled") else f"(exit code {fields.get('exitCode') or 0})"
