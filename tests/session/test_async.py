@@ -286,6 +286,15 @@ async def test_a_call_that_waits_in_vain_leaves_the_slot_to_its_holder() -> None
         assert not session._core.slot.is_held
 
 
+async def test_a_call_waits_until_those_before_it_on_the_loop_have_ended() -> None:
+    async with AsyncSession.open(None, "s", memory=SimpleMemoryStore()) as session:
+        async with session._turn:
+            later = asyncio.create_task(session.append(user("second")))
+            await asyncio.wait([later], timeout=0.2)
+            assert not later.done()
+        assert await later == range(1)
+
+
 # -- steps of an ``asyncsession`` in worker threads -------------------------------------------
 
 
