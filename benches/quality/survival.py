@@ -31,7 +31,6 @@ from siltstone.messages import RecalledMessage, read_history
 from siltstone.tokens import estimate_tokens
 
 FIRST_HITS = 5
-BYTES_PER_TOKEN = 4  # of the budget of a summary alone
 LEAST = 0.6  # of the rare words of the evidence
 SEEDS = range(5)
 
@@ -235,7 +234,7 @@ def when_asked(conversation: Conversation, window: int, place: Path, **options: 
 
 def alone(conversation: Conversation, messages: Sequence[Raw], writer: Writer, share: float) -> Survival:
     """One summary of all of *messages*, of at most *share* of their tokens, and nothing beside it."""
-    budget = int(share * sum(len(turn.text.encode()) for turn in conversation.turns) / BYTES_PER_TOKEN)
+    budget = int(share * sum(estimate_tokens(turn.text) for turn in conversation.turns))
     history = read_history(messages)
     items = items_of(history, "")
     asked = CompletionRequest(
