@@ -5,9 +5,9 @@ use std::hint::black_box;
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use siltstone_benches::{texts, texts_with_a_dash};
 use siltstone_core::embed::hash::HashRule;
-use siltstone_core::embed::hashed_tf::{HashedTf, counts};
+use siltstone_core::embed::hashed_tf::{counts, embed};
 use siltstone_core::json::string_size;
-use siltstone_core::tokenize::words::Scanner;
+use siltstone_core::tokenize::words::for_each_word;
 
 const COUNT: usize = 1_000;
 const BYTES: usize = 600;
@@ -23,26 +23,22 @@ fn bench(criterion: &mut Criterion) {
         let bytes: usize = texts.iter().map(String::len).sum();
         group.throughput(Throughput::Bytes(bytes as u64));
 
-        let mut scanner = Scanner::default();
         group.bench_function("words", |bencher| {
             bencher.iter(|| {
                 let mut letters = 0;
                 for text in texts {
-                    scanner.for_each_word(black_box(text), |word| letters += word.len());
+                    for_each_word(black_box(text), |word| letters += word.len());
                 }
                 letters
             });
         });
         for rule in HashRule::ALL {
-            let mut embedder = HashedTf::new(rule);
             group.bench_function(format!("embed/{rule}"), |bencher| {
                 bencher.iter(|| {
                     let mut sum = 0.0;
                     for text in texts {
-                        sum += embedder
-                            .embed(black_box(text))
-                            .map(|(_, value)| value)
-                            .sum::<f32>();
+                        let row = embed(black_box(text), rule);
+                        sum += row.map(|(_, value)| value).sum::<f32>();
                     }
                     sum
                 });
@@ -62,7 +58,6 @@ fn bench(criterion: &mut Criterion) {
 
 /// Panics unless the counts are those that a plain loop over plain words finds.
 fn check(texts: &[String]) {
-    let mut embedder = HashedTf::new(HashRule::Xxh3);
     for text in texts {
         let mut expected = std::collections::BTreeMap::new();
         for word in text
@@ -72,10 +67,9 @@ fn check(texts: &[String]) {
         {
             *expected.entry(HashRule::Xxh3.bucket(word)).or_insert(0) += 1;
         }
-        let row = embedder.counts(text);
+        let row = counts(text, HashRule::Xxh3);
         assert!(row.iter().eq(expected), "the counts of {text:?}");
-        assert_eq!(row, counts(text, HashRule::Xxh3), "a used embedder");
-        assert_eq!(row.iter().count(), embedder.embed(text).len());
+        assert_eq!(row.iter().count(), embed(text, HashRule::Xxh3).len());
     }
 }
 

@@ -3,9 +3,6 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// The highest limit for which items are kept in a sorted list.
-const FEW: usize = 64;
-
 /// Keeps the `limit` greatest of the items that are offered.
 ///
 /// The order of items must be total, ties included. Then the result does not depend on the order in which items are
@@ -24,53 +21,28 @@ const FEW: usize = 64;
 #[derive(Debug)]
 pub struct TopK<T> {
     limit: usize,
-    kept: Kept<T>,
-}
-
-/// The items that are kept. For a few items, insertion into a sorted list is faster than a heap.
-#[derive(Debug)]
-enum Kept<T> {
-    /// Sorted, greatest first.
-    Few(Vec<T>),
-    /// A heap with the least item on top.
-    Many(BinaryHeap<Reverse<T>>),
+    kept: BinaryHeap<Reverse<T>>,
 }
 
 impl<T: Ord> TopK<T> {
     /// Keeps at most `limit` items; with 0 it keeps none.
     #[must_use]
     pub fn new(limit: usize) -> Self {
-        let kept = if limit <= FEW {
-            Kept::Few(Vec::with_capacity(limit))
-        } else {
-            Kept::Many(BinaryHeap::with_capacity(FEW))
-        };
-        Self { limit, kept }
+        Self {
+            limit,
+            kept: BinaryHeap::new(),
+        }
     }
 
     /// Keeps `item` if it is among the greatest so far.
     #[inline]
     pub fn offer(&mut self, item: T) {
-        match &mut self.kept {
-            Kept::Few(kept) => {
-                if kept.len() == self.limit {
-                    if kept.last().is_none_or(|worst| item <= *worst) {
-                        return;
-                    }
-                    kept.pop();
-                }
-                let place = kept.partition_point(|other| *other > item);
-                kept.insert(place, item);
-            }
-            Kept::Many(kept) => {
-                if kept.len() < self.limit {
-                    kept.push(Reverse(item));
-                } else if let Some(mut worst) = kept.peek_mut()
-                    && item > worst.0
-                {
-                    *worst = Reverse(item);
-                }
-            }
+        if self.kept.len() < self.limit {
+            self.kept.push(Reverse(item));
+        } else if let Some(mut worst) = self.kept.peek_mut()
+            && item > worst.0
+        {
+            *worst = Reverse(item);
         }
     }
 
@@ -79,23 +51,11 @@ impl<T: Ord> TopK<T> {
         if self.least().is_some_and(|least| item <= *least) {
             return;
         }
-        match &mut self.kept {
-            Kept::Few(kept) => {
-                if let Some(place) = kept.iter().position(|other| alike(other, &item)) {
-                    if kept[place] >= item {
-                        return;
-                    }
-                    kept.remove(place);
-                }
+        if let Some(Reverse(other)) = self.kept.iter().find(|other| alike(&other.0, &item)) {
+            if *other >= item {
+                return;
             }
-            Kept::Many(kept) => {
-                if let Some(Reverse(other)) = kept.iter().find(|other| alike(&other.0, &item)) {
-                    if *other >= item {
-                        return;
-                    }
-                    kept.retain(|other| !alike(&other.0, &item));
-                }
-            }
+            self.kept.retain(|other| !alike(&other.0, &item));
         }
         self.offer(item);
     }
@@ -104,24 +64,14 @@ impl<T: Ord> TopK<T> {
     #[inline]
     #[must_use]
     pub fn least(&self) -> Option<&T> {
-        match &self.kept {
-            Kept::Few(kept) => kept.last().filter(|_| kept.len() == self.limit),
-            Kept::Many(kept) => {
-                let worst = kept.peek().filter(|_| kept.len() == self.limit);
-                worst.map(|Reverse(item)| item)
-            }
-        }
+        let worst = self.kept.peek().filter(|_| self.kept.len() == self.limit);
+        worst.map(|Reverse(item)| item)
     }
 
     /// The items kept, greatest first.
     #[must_use]
     pub fn into_best_first(self) -> Vec<T> {
-        match self.kept {
-            Kept::Few(kept) => kept,
-            Kept::Many(kept) => {
-                let reversed = kept.into_sorted_vec();
-                reversed.into_iter().map(|Reverse(item)| item).collect()
-            }
-        }
+        let reversed = self.kept.into_sorted_vec();
+        reversed.into_iter().map(|Reverse(item)| item).collect()
     }
 }

@@ -200,6 +200,9 @@ fn join(bucket: u16, count: u32) -> u16 {
     count << BUCKET_BITS | bucket
 }
 
-fn split(code: u16) -> (u16, u32) {
+/// The bucket and the count of a code.
+#[inline]
+#[must_use]
+pub fn split(code: u16) -> (u16, u32) {
     (code & BUCKET_MASK, u32::from(code >> BUCKET_BITS))
 }

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
 use siltstone_core::embed::hash::{HashRule, word_hash};
-use siltstone_core::embed::hashed_tf::{HashedTf, counts};
+use siltstone_core::embed::hashed_tf::{counts, embed};
 use siltstone_core::json::string_size;
-use siltstone_core::tokenize::words::{Scanner, for_each_word};
+use siltstone_core::tokenize::words::for_each_word;
 use siltstone_core::tokenize::{Class, classify};
 use siltstone_core::tokens::TextSize;
 use siltstone_core::{SparseRow, TopK};
@@ -92,30 +92,9 @@ proptest! {
     fn an_embedding_has_length_one_or_is_zero(rule in rule(), text in text()) {
         let row = counts(&text, rule);
         let squares: f64 =
-            HashedTf::new(rule).embed(&text).map(|(_, value)| f64::from(value).powi(2)).sum();
+            embed(&text, rule).map(|(_, value)| f64::from(value).powi(2)).sum();
         prop_assert_eq!(squares > 0.0, !row.is_zero());
         prop_assert!(row.is_zero() || (squares - 1.0).abs() < 1e-6, "{}", squares);
-    }
-
-    #[test]
-    fn an_embedder_keeps_nothing_of_the_text_before(rule in rule(), texts in vec(text(), 0..5)) {
-        let mut reused = HashedTf::new(rule);
-        for text in &texts {
-            prop_assert_eq!(reused.counts(text), counts(text, rule));
-        }
-    }
-
-    #[test]
-    fn hashes_of_words_are_those_of_the_words_in_some_order(texts in vec(text(), 0..4)) {
-        let mut scanner = Scanner::default();
-        for text in &texts {
-            let mut unordered = Vec::new();
-            scanner.for_each_hashes(text, |hashes| unordered.extend_from_slice(hashes));
-            let mut expected: Vec<_> = words(text).iter().map(|word| word_hash(word)).collect();
-            unordered.sort_unstable();
-            expected.sort_unstable();
-            prop_assert_eq!(unordered, expected);
-        }
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //! native-endian bytes.
 
 use std::path::PathBuf;
-use std::sync::{PoisonError, RwLock, RwLockReadGuard};
+use std::sync::{PoisonError, RwLock};
 
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
@@ -228,10 +228,5 @@ impl<T> Locked<T> {
 
     pub(crate) fn write<R>(&self, work: impl FnOnce(&mut T) -> Result<R>) -> Result<R> {
         work(&mut self.0.write().unwrap_or_else(PoisonError::into_inner))
-    }
-
-    /// The value, if nobody writes it now.
-    pub(crate) fn at_once(&self) -> Option<RwLockReadGuard<'_, T>> {
-        self.0.try_read().ok()
     }
 }

@@ -8,23 +8,15 @@ use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyByteArray, PyBytes, PyList};
 use siltstone_core::Result as CoreResult;
 use siltstone_core::embed::hash::HashRule;
-use siltstone_core::embed::hashed_tf::with_counts;
-use siltstone_core::embed::rows::CountRows;
+use siltstone_core::embed::hashed_tf::bucket_counts;
 use siltstone_core::index::{HashedTfIndex as Index, Neighbor};
 use siltstone_core::index_file;
 use siltstone_core::simd::Level;
 
 use crate::bm25::Locked;
 use crate::buffers::{Found, Table, check_room, known, row_to_bytes};
-use crate::error::{run_briefly, run_detached, to_exception};
+use crate::error::{run_detached, to_exception};
 use crate::text::{Text, borrow_all};
-
-/// The limits of a small search: the number of texts, the number of hits, and the bytes of the query. A small search
-/// takes at most about ten microseconds. It keeps the interpreter: to release it and to take it again costs another tenth
-/// of a microsecond.
-const SMALL: usize = 16_384;
-const FEW: usize = 32;
-const SHORT: usize = 1_000;
 
 /// Texts in an index by cosine. It is safe to use from many threads.
 #[pyclass(frozen, module = "siltstone._native")]
@@ -74,10 +66,13 @@ impl HashedTfIndex {
     fn add(&self, texts: &Bound<'_, PyList>) -> PyResult<u64> {
         let (py, texts) = (texts.py(), borrow_all(texts)?);
         run_detached(py, || {
-            let rows = CountRows::of(&texts, self.rule);
+            let rows: Vec<_> = texts
+                .iter()
+                .map(|text| bucket_counts(text, self.rule))
+                .collect();
             self.index.write(|index| {
                 let first = check_room(index.len(), texts.len())?;
-                for row in rows.iter() {
+                for row in &rows {
                     index.add_counts(row);
                 }
                 Ok(first)
@@ -92,15 +87,6 @@ impl HashedTfIndex {
         query: Text,
         k: usize,
     ) -> PyResult<Bound<'py, PyByteArray>> {
-        if query.len() <= SHORT
-            && k <= FEW
-            && let Some(index) = self.index.at_once()
-            && index.len() <= SMALL
-        {
-            let found = run_briefly(py, || Ok(nearest(&index, self.rule, &query, k)))?;
-            drop(index);
-            return row_to_bytes(py, found.iter().map(pair));
-        }
         let found = run_detached(py, || {
             self.index
                 .read(|index| Ok(nearest(index, self.rule, &query, k)))
@@ -112,12 +98,11 @@ impl HashedTfIndex {
         let py = queries.py();
         let queries = borrow_all(queries)?;
         let found = run_detached(py, || {
-            let rows = CountRows::of(&queries, self.rule);
             self.index.read(|index| {
                 let columns = k.min(index.len() - index.removed());
                 let mut table = Table::new(columns, f64::INFINITY.to_ne_bytes());
-                for row in rows.iter() {
-                    let near = index.search_counts(row, table.columns());
+                for query in &queries {
+                    let near = nearest(index, self.rule, query, k);
                     table.push(near.iter().map(pair));
                 }
                 Ok(table)
@@ -177,7 +162,7 @@ impl HashedTfIndex {
 
 fn nearest(index: &Index, rule: HashRule, query: &str, k: usize) -> Vec<Neighbor> {
     let limit = k.min(index.len() - index.removed());
-    with_counts(query, rule, |counts| index.search_counts(counts, limit))
+    index.search_counts(&bucket_counts(query, rule), limit)
 }
 
 fn pair(near: &Neighbor) -> (u32, [u8; 8]) {

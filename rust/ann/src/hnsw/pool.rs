@@ -18,24 +18,22 @@ pub(super) struct Pool {
     gone: usize,
     /// All nodes before this place are expanded.
     next: usize,
-    /// Whether no node is ever left out; the list is then sorted only at the end.
-    all: bool,
 }
 
 const LOOKED: u64 = 1;
 
 impl Pool {
-    /// Clears the pool. `all` says that `ef` is at least the number of nodes.
-    pub(super) fn reset(&mut self, ef: usize, all: bool) {
+    /// Clears the pool.
+    pub(super) fn reset(&mut self, ef: usize) {
         self.keys.clear();
-        (self.ef, self.gone, self.next, self.all) = (ef, 0, 0, all);
+        (self.ef, self.gone, self.next) = (ef, 0, 0);
     }
 
     /// The distance up to which a node may still be taken; infinite while there is room.
     #[inline]
     pub(super) fn limit(&self) -> f32 {
         match self.keys.last() {
-            Some(&last) if !self.all && self.keys.len() >= self.ef + self.gone => distance(last),
+            Some(&last) if self.keys.len() >= self.ef + self.gone => distance(last),
             _ => f32::INFINITY,
         }
     }
@@ -44,10 +42,6 @@ impl Pool {
     #[inline]
     pub(super) fn offer(&mut self, id: u32, near: f32, is_gone: impl Fn(u32) -> bool) {
         let key = u64::from(near.to_bits()) << 32 | u64::from(id) << 1;
-        if self.all {
-            self.keys.push(key);
-            return;
-        }
         let full = self.keys.len() >= self.ef + self.gone;
         if full && self.keys.last().is_none_or(|&last| key > last) {
             return;
@@ -73,11 +67,8 @@ impl Pool {
         Some(number(rest[place]))
     }
 
-    /// Ends a search: returns the nodes found, in order.
-    pub(super) fn found(&mut self) -> impl Iterator<Item = (f32, u32)> {
-        if self.all {
-            self.keys.sort_unstable();
-        }
+    /// The nodes found, in order.
+    pub(super) fn found(&self) -> impl Iterator<Item = (f32, u32)> {
         self.keys.iter().map(|&key| (distance(key), number(key)))
     }
 }
@@ -106,7 +97,7 @@ mod tests {
         ) {
             let gone = |id: u32| nodes[id as usize].1;
             let mut pool = Pool::default();
-            pool.reset(ef, false);
+            pool.reset(ef);
             let mut looked = 0;
             for (id, &(distance, _)) in (0..).zip(&nodes) {
                 pool.offer(id, f32::from(distance), gone);

@@ -101,7 +101,7 @@ impl<S: Space> Scratch<S> {
         let lingering = graph.has_lingering();
         let is_gone = |id: u32| lingering && graph.is_hidden(id);
         self.visited.reset(count);
-        self.pool.reset(ef, ef >= count as usize);
+        self.pool.reset(ef);
         for &(distance, id) in starts {
             self.visited.insert(id);
             self.pool.offer(id, distance, is_gone);

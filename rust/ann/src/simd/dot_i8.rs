@@ -42,8 +42,7 @@ pub fn dot_each(query: &Query, rows: &Rows<u16>, ids: &[u32], dots: &mut Vec<i32
     }
 }
 
-/// The portable counterpart, which other processors run.
-#[cfg(any(test, not(target_arch = "x86_64")))]
+/// The portable counterpart.
 fn scalar(query: &Query, row: &[u16]) -> i32 {
     let parts = row.chunks(PART).zip(query.seconds.chunks(PART));
     let parts = parts.zip(query.mixed.chunks(PART)).zip(&query.biases);
@@ -81,102 +80,50 @@ fn together<'a>(
     }
 }
 
-#[cfg(not(target_arch = "x86_64"))]
 fn portable_each(query: &Query, rows: &Rows<u16>, ids: &[u32], dots: &mut Vec<i32>) {
     let one = |row: &[u16]| scalar(query, row);
     together(rows, ids, dots, |four| four.map(one), one);
 }
 
-/// With SSE2, which every x86-64 processor has.
+/// Several rows at a time: the query is loaded once for all of them.
+///
+/// # Safety
+///
+/// The processor has AVX2, and rows have as many words as the query, which fill registers.
 #[cfg(target_arch = "x86_64")]
-fn portable_each(query: &Query, rows: &Rows<u16>, ids: &[u32], dots: &mut Vec<i32>) {
-    // SAFETY: there is SSE2, and the caller checked that rows are as long as the query.
-    let four = |rows| unsafe { sse2(query, rows) };
-    // SAFETY: as above.
-    together(rows, ids, dots, four, |row| unsafe {
-        sse2(query, [row])[0]
-    });
-}
-
-/// Several rows at a time, in registers of one width: the query is loaded once for all of them.
-#[cfg(target_arch = "x86_64")]
-macro_rules! by_words {
-    ($name:ident, $feature:literal, $step:literal, $of_four:expr,
-     [$load:ident, $zero:ident, $set:ident, $and:ident, $multiply:ident, $add:ident]) => {
-        /// # Safety
-        ///
-        /// The processor has the feature, and rows have as many words as the query, which fill registers.
-        #[inline]
-        #[target_feature(enable = $feature)]
-        unsafe fn $name<const N: usize>(query: &Query, rows: [&[u16]; N]) -> [i32; N] {
-            let (low, mut dots) = ($set(0xFF), [0; N]);
-            for (part, &bias) in query.biases.iter().enumerate() {
-                let mut sums = [$zero(); N];
-                let (mut place, end) = (part * PART, query.seconds.len().min((part + 1) * PART));
-                while place < end {
-                    // SAFETY: all are of one length, and a register of words lies at `place` in each.
-                    let load = |words: *const u16| unsafe { $load(words.add(place).cast()) };
-                    let second = load(query.seconds.as_ptr().cast());
-                    let mixed = load(query.mixed.as_ptr().cast());
-                    for (sum, row) in sums.iter_mut().zip(rows) {
-                        let words = load(row.as_ptr());
-                        *sum = $add(*sum, $multiply(words, second));
-                        *sum = $add(*sum, $multiply($and(words, low), mixed));
-                    }
-                    place += $step;
-                }
-                for (dot, sum) in dots.iter_mut().zip(sums) {
-                    *dot += sum_of_four($of_four(sum)).wrapping_sub(bias) >> 8;
-                }
+#[inline]
+#[target_feature(enable = "avx2")]
+unsafe fn avx2<const N: usize>(query: &Query, rows: [&[u16]; N]) -> [i32; N] {
+    let (low, mut dots) = (_mm256_set1_epi16(0xFF), [0; N]);
+    for (part, &bias) in query.biases.iter().enumerate() {
+        let mut sums = [_mm256_setzero_si256(); N];
+        let (mut place, end) = (part * PART, query.seconds.len().min((part + 1) * PART));
+        while place < end {
+            // SAFETY: all are of one length, and a register of words lies at `place` in each.
+            let load = |words: *const u16| unsafe { _mm256_loadu_si256(words.add(place).cast()) };
+            let second = load(query.seconds.as_ptr().cast());
+            let mixed = load(query.mixed.as_ptr().cast());
+            for (sum, row) in sums.iter_mut().zip(rows) {
+                let words = load(row.as_ptr());
+                *sum = _mm256_add_epi32(*sum, _mm256_madd_epi16(words, second));
+                let low = _mm256_and_si256(words, low);
+                *sum = _mm256_add_epi32(*sum, _mm256_madd_epi16(low, mixed));
             }
-            dots
+            place += 16;
         }
-    };
+        for (dot, sum) in dots.iter_mut().zip(sums) {
+            *dot += sum_of(sum).wrapping_sub(bias) >> 8;
+        }
+    }
+    dots
 }
-
-#[cfg(target_arch = "x86_64")]
-by_words!(
-    sse2,
-    "sse2",
-    8,
-    std::convert::identity,
-    [
-        _mm_loadu_si128,
-        _mm_setzero_si128,
-        _mm_set1_epi16,
-        _mm_and_si128,
-        _mm_madd_epi16,
-        _mm_add_epi32
-    ]
-);
-#[cfg(target_arch = "x86_64")]
-by_words!(
-    avx2,
-    "avx2",
-    16,
-    halved,
-    [
-        _mm256_loadu_si256,
-        _mm256_setzero_si256,
-        _mm256_set1_epi16,
-        _mm256_and_si256,
-        _mm256_madd_epi16,
-        _mm256_add_epi32
-    ]
-);
 
 #[cfg(target_arch = "x86_64")]
 #[inline]
 #[target_feature(enable = "avx2")]
-fn halved(sums: __m256i) -> __m128i {
+fn sum_of(sums: __m256i) -> i32 {
     let high = _mm256_extracti128_si256::<1>(sums);
-    _mm_add_epi32(_mm256_castsi256_si128(sums), high)
-}
-
-#[cfg(target_arch = "x86_64")]
-#[inline]
-#[target_feature(enable = "sse2")]
-fn sum_of_four(sums: __m128i) -> i32 {
+    let sums = _mm_add_epi32(_mm256_castsi256_si128(sums), high);
     let sum = _mm_add_epi32(sums, _mm_shuffle_epi32::<0b01_00_11_10>(sums));
     _mm_cvtsi128_si32(_mm_add_epi32(sum, _mm_shuffle_epi32::<0b10_11_00_01>(sum)))
 }

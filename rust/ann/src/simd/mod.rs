@@ -1,4 +1,4 @@
-//! Kernels for rows of floats, bytes and counts, and the memory of rows that they read while a writer appends.
+//! Kernels for rows of floats and bytes, and the memory of rows that they read while a writer appends.
 //!
 //! A kernel is a safe function that takes a [`Level`](siltstone_core::simd::Level) and returns the same result on
 //! every level. All unsafe code of the crate is here. Each unsafe block says why it is sound, and a test compares
@@ -6,7 +6,6 @@
 
 pub mod dot_f32;
 pub mod dot_i8;
-pub mod gather;
 mod halve;
 pub mod packed_i8;
 pub mod rows;

@@ -1,25 +1,20 @@
-//! Rows of counts, stored as runs of buckets; a query is a table in which the buckets are looked up.
+//! Rows of counts, stored as codes; a query is a table in which the buckets are looked up.
 
-use std::collections::BTreeMap;
-
-use crate::simd::gather;
 use crate::simd::rows::{Rows, RowsWriter};
 use crate::space::base::{Bytes, Space, corrupt, full};
 use siltstone_core::Result;
 use siltstone_core::SparseRow;
 use siltstone_core::index::distance;
-use siltstone_core::simd::prefetch::prefetch_lines;
+use siltstone_core::vector::{BUCKETS, split};
 
 /// More than the error of float32 in a quick distance, in radians.
 const ROUNDING: f64 = 1e-4;
-/// Numbers for each row: the start and the number of its runs, its inverse length, and padding.
-const FACTS: usize = 4;
-/// Lines of a row that are prefetched: most rows have no more.
-const LINES: usize = 3;
-/// Rows that are prefetched together.
-const TOGETHER: usize = 8;
+/// Numbers for each row: the start and the number of its runs, and its inverse length.
+const FACTS: usize = 3;
+/// Codes of a run; the last one of a row is filled up with codes of no count.
+const RUN: usize = 16;
 
-/// Rows of 4,096 counts, as runs of buckets.
+/// Rows of 4,096 counts, as the codes of a [`SparseRow`].
 pub struct Sparse {
     runs: Rows<u16>,
     facts: Rows<u32>,
@@ -36,15 +31,15 @@ pub struct SparseWriter {
 
 /// A query as a table of counts.
 pub struct SparseQuery {
-    table: gather::Table,
-    /// The row whose counts are in the table.
+    table: Box<[u32; BUCKETS]>,
+    /// The codes whose counts are in the table.
     row: Vec<u16>,
     inverse: f32,
     squared_norm: u64,
 }
 
 impl Sparse {
-    /// The runs of a row, and its inverse length.
+    /// The codes of a row, and its inverse length.
     #[inline]
     fn row(&self, id: u32) -> (&[u16], f32) {
         let facts = self.facts.get(id);
@@ -54,10 +49,24 @@ impl Sparse {
 
 impl SparseQuery {
     fn set(&mut self, row: &[u16], inverse: f32) {
-        self.table.replace(&self.row, row);
+        for &code in &self.row {
+            self.table[usize::from(split(code).0)] = 0;
+        }
+        for &code in row {
+            let (bucket, count) = split(code);
+            self.table[usize::from(bucket)] += count;
+        }
         self.row.clear();
         self.row.extend_from_slice(row);
         self.inverse = inverse;
+    }
+
+    fn dot(&self, row: &[u16]) -> u64 {
+        let products = row.iter().map(|&code| {
+            let (bucket, count) = split(code);
+            u64::from(count) * u64::from(self.table[usize::from(bucket)])
+        });
+        products.sum()
     }
 }
 
@@ -71,7 +80,7 @@ impl Space for Sparse {
 
     fn new(_: usize) -> (Self, SparseWriter) {
         let writer = SparseWriter {
-            runs: RowsWriter::new(gather::RUN),
+            runs: RowsWriter::new(RUN),
             facts: RowsWriter::new(FACTS),
             norms: RowsWriter::new(2),
         };
@@ -88,9 +97,9 @@ impl Space for Sparse {
     }
 
     fn push(&self, writer: &mut SparseWriter, item: &SparseRow) -> Result<(u32, bool)> {
-        let row = gather::packed(item.iter());
-        let runs = u32::try_from(row.len() / gather::RUN).map_err(|_| full())?;
-        let first = writer.runs.push(&row).ok_or_else(full)?;
+        let runs = item.codes().len().div_ceil(RUN).max(1);
+        let runs = u32::try_from(runs).map_err(|_| full())?;
+        let first = writer.runs.push(item.codes()).ok_or_else(full)?;
         let norm = item.squared_norm();
         #[expect(clippy::cast_possible_truncation, reason = "the two halves")]
         let halves = [norm as u32, (norm >> 32) as u32];
@@ -102,7 +111,7 @@ impl Space for Sparse {
 
     fn blank(&self) -> SparseQuery {
         SparseQuery {
-            table: gather::Table::default(),
+            table: Box::new([0; BUCKETS]),
             row: Vec::new(),
             inverse: 0.0,
             squared_norm: 0,
@@ -111,7 +120,7 @@ impl Space for Sparse {
 
     fn ask(&self, item: &SparseRow, query: &mut SparseQuery) -> bool {
         query.squared_norm = item.squared_norm();
-        query.set(&gather::packed(item.iter()), inverse(query.squared_norm));
+        query.set(item.codes(), inverse(query.squared_norm));
         !item.is_zero()
     }
 
@@ -124,27 +133,17 @@ impl Space for Sparse {
     fn distances(&self, query: &mut SparseQuery, ids: &[u32], distances: &mut Vec<f32>) {
         distances.clear();
         for &id in ids {
-            prefetch_lines::<1, _>(self.facts.get(id));
-        }
-        let mut rows: [(&[u16], f32); TOGETHER] = [(&[], 0.0); TOGETHER];
-        for ids in ids.chunks(TOGETHER) {
-            for (row, &id) in rows.iter_mut().zip(ids) {
-                *row = self.row(id);
-                prefetch_lines::<LINES, _>(row.0);
-            }
-            distances.extend(rows[..ids.len()].iter().map(|&(row, inverse)| {
-                // Converted from a signed number, for which the processor has an instruction.
-                let dot = gather::dot(&query.table, row).cast_signed();
-                let cosine = dot as f32 * (query.inverse * inverse);
-                (1.0 - cosine).clamp(0.0, 2.0)
-            }));
+            let (row, inverse) = self.row(id);
+            // Converted from a signed number, for which the processor has an instruction.
+            let cosine = query.dot(row).cast_signed() as f32 * (query.inverse * inverse);
+            distances.push((1.0 - cosine).clamp(0.0, 2.0));
         }
     }
 
     fn exact(&self, query: &SparseQuery, id: u32) -> f64 {
         let halves = self.norms.get(id);
         let squared_norm = u64::from(halves[0]) | u64::from(halves[1]) << 32;
-        let dot = gather::dot(&query.table, self.row(id).0);
+        let dot = query.dot(self.row(id).0);
         distance(dot, query.squared_norm, squared_norm)
     }
 
@@ -153,14 +152,11 @@ impl Space for Sparse {
     }
 
     fn encode(&self, id: u32, file: &mut Vec<u8>) {
-        let mut counts = BTreeMap::<u16, u32>::new();
-        gather::for_each(self.row(id).0, |bucket, count| {
-            *counts.entry(bucket).or_default() += count;
-        });
-        let row: SparseRow = counts.into_iter().collect();
-        let count = u32::try_from(row.codes().len()).expect("a row has fewer than 2^32 codes");
+        let codes = self.row(id).0.iter().filter(|&&code| split(code).1 > 0);
+        let count = u32::try_from(codes.clone().count());
+        let count = count.expect("a row has fewer than 2^32 codes");
         file.extend(count.to_le_bytes());
-        file.extend(row.codes().iter().flat_map(|code| code.to_le_bytes()));
+        file.extend(codes.flat_map(|code| code.to_le_bytes()));
     }
 
     fn decode(_: usize, file: &mut Bytes<'_>) -> Result<SparseRow> {

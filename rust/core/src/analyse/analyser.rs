@@ -7,12 +7,12 @@ use std::mem;
 
 use parking_lot::{Mutex, const_mutex};
 
+use super::clusters::for_each_cluster;
 use super::corrections::for_each_grouped;
 use super::fields::{self, has_character, passages};
 use super::language_choice::{Language, LanguageChoice, language_in};
 use super::normal::hash;
 use super::terms::{AT_ONCE, Cluster, Found, Inside, Reader};
-use crate::simd::clusters::Clusters;
 
 /// The buffers of texts up to so many bytes are kept for the next text.
 const USUAL: usize = 1 << 20;
@@ -61,7 +61,6 @@ pub(super) fn with_kept<T>(work: impl FnOnce(&mut Analyser) -> T) -> T {
 /// Finds terms, and keeps its buffers and its memo from one text to the next.
 #[derive(Default)]
 pub(super) struct Analyser {
-    clusters: Clusters,
     /// One reader for each language that was met.
     readers: Vec<Reader>,
     /// Buffers, kept for their capacity: the terms of the current text, its characters inside of words, the terms
@@ -200,7 +199,6 @@ impl Analyser {
     /// Frees the buffers after an unusually long text.
     fn shrink_after(&mut self, text: &str) {
         if text.len() > USUAL {
-            self.clusters.shrink_to(USUAL);
             self.readers.iter_mut().for_each(Reader::shrink);
             (self.inside, self.grouped) = (Vec::new(), Vec::new());
             for terms in [&mut self.text, &mut self.beside, &mut self.passage] {
@@ -224,14 +222,14 @@ impl Analyser {
     /// Whether the text may be of another language than English.
     fn find(&mut self, language: Language, text: &str, mut found: Found<'_>) -> bool {
         let place = self.reader(language);
-        let (clusters, reader) = (&mut self.clusters, &mut self.readers[place]);
+        let reader = &mut self.readers[place];
         let (mut batch, mut count) = ([Cluster::default(); AT_ONCE], 0);
         let mut grouped = if found.has_inside() {
             &self.grouped[..]
         } else {
             &[]
         };
-        clusters.for_each(text, |range| {
+        for_each_cluster(text, |range| {
             while let Some((&(end, term), rest)) = grouped.split_first()
                 && end <= range.start
             {
@@ -261,7 +259,6 @@ mod tests {
 
     use super::*;
     use crate::analyse::{for_each_term_in, hash};
-    use crate::simd::Level;
 
     fn plainly(text: &str) -> Vec<u64> {
         let mut found = Vec::new();
@@ -290,23 +287,18 @@ mod tests {
         found
     }
 
-    /// Once with words that are read, and once with those that are remembered; at every level.
+    /// Once with words that are read, and once with those that are remembered.
     fn check(analyser: &mut Analyser, text: &str) {
         let expected = plainly(text);
-        for level in Level::all() {
-            for _ in 0..2 {
-                let found = level.run(|| quickly(analyser, text));
-                assert_eq!(found, expected, "{level} {text:?}");
-            }
+        for _ in 0..2 {
+            assert_eq!(quickly(analyser, text), expected, "{text:?}");
         }
         for choice in ["auto", "de", "tr,en", "fr,de,it"] {
             let choice = choice.parse().unwrap();
             let own = plainly_own(text, choice);
-            for level in Level::all() {
-                for _ in 0..2 {
-                    let found = level.run(|| quickly_own(analyser, text, choice));
-                    assert_eq!(found, own, "{level} {choice} {text:?}");
-                }
+            for _ in 0..2 {
+                let found = quickly_own(analyser, text, choice);
+                assert_eq!(found, own, "{choice} {text:?}");
             }
         }
     }

@@ -6,6 +6,7 @@
 //! again when it is read.
 
 mod analyser;
+mod clusters;
 mod corrections;
 mod english;
 pub mod fields;

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::tokenize::words::Scanner;
+use crate::tokenize::words::for_each_word;
 use crate::vector::BUCKETS;
 
 /// The way a text becomes buckets: how it is cut into words, and how a word is hashed.
@@ -46,20 +46,13 @@ impl HashRule {
         }
     }
 
-    /// Calls `visit` with the hashes of the words of `text`, many at a time and in no order. A bucket is the
-    /// [remainder](reduce) of a hash.
-    #[inline]
-    pub(super) fn for_each_hashes(
-        self,
-        text: &str,
-        scanner: &mut Scanner,
-        mut visit: impl FnMut(&[u64]),
-    ) {
+    /// Calls `visit` with the bucket of each word of `text`, in order.
+    pub(super) fn for_each_bucket(self, text: &str, mut visit: impl FnMut(u16)) {
         match self {
-            Self::Xxh3 => scanner.for_each_hashes(text, visit),
+            Self::Xxh3 => for_each_word(text, |word| visit(self.bucket(word))),
             Self::Poly31 => text
                 .split_whitespace()
-                .for_each(|word| visit(&[poly31(word)])),
+                .for_each(|word| visit(self.bucket(word))),
         }
     }
 }
@@ -107,7 +100,7 @@ fn poly31(word: &str) -> u64 {
 /// The bucket of a hash.
 #[inline]
 #[expect(clippy::cast_possible_truncation, reason = "a bucket is below 2^16")]
-pub(super) fn reduce(hash: u64) -> u16 {
+fn reduce(hash: u64) -> u16 {
     (hash % BUCKETS as u64) as u16
 }
 

@@ -1,6 +1,5 @@
 //! Turns texts into vectors by hashed term frequencies, an embedding without a model.
 
-mod counter;
 pub mod hash;
 pub mod hashed_tf;
 pub mod rows;

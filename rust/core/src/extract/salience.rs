@@ -13,9 +13,10 @@ use std::sync::LazyLock;
 use hashbrown::HashMap;
 use regex::bytes::{RegexSet, RegexSetBuilder};
 use rustc_hash::FxHasher;
+use xxhash_rust::xxh3::xxh3_64;
 
 use super::units::{Unit, Units};
-use crate::tokenize::words::Scanner;
+use crate::tokenize::words::for_each_word;
 
 /// Words: keeps lines of one and two words from winning by their shortness.
 const DAMPING: f64 = 2.0;
@@ -120,7 +121,6 @@ pub(super) struct Words {
     /// Of each word: the number of units that have it, and the last of them.
     units: Vec<(u32, u32)>,
     bags: Vec<u32>,
-    scanner: Scanner,
 }
 
 impl Words {
@@ -131,21 +131,18 @@ impl Words {
             numbers,
             units,
             bags,
-            scanner,
         } = self;
         let start = bags.len();
-        scanner.for_each_hashes(text, |hashes| {
-            for &hash in hashes {
-                let next = u32::try_from(units.len()).expect("fewer words than bytes of memory");
-                let number = *numbers.entry(hash).or_insert(next);
-                if number == next {
-                    units.push((0, u32::MAX));
-                }
-                let (count, last) = &mut units[number as usize];
-                if *last != unit {
-                    (*count, *last) = (*count + 1, unit);
-                    bags.push(number);
-                }
+        for_each_word(text, |word| {
+            let next = u32::try_from(units.len()).expect("fewer words than bytes of memory");
+            let number = *numbers.entry(xxh3_64(word.as_bytes())).or_insert(next);
+            if number == next {
+                units.push((0, u32::MAX));
+            }
+            let (count, last) = &mut units[number as usize];
+            if *last != unit {
+                (*count, *last) = (*count + 1, unit);
+                bags.push(number);
             }
         });
         start..bags.len()

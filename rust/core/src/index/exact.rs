@@ -2,8 +2,7 @@
 //!
 //! The dot products of a block are sums of 16-bit integers in 8 KB. Buckets with many rows are stored as columns,
 //! which are multiplied and added a register at a time. Then each row takes one comparison in f32, with a
-//! margin for rounding. For a row that passes, the distance is computed from the integers in f64. So
-//! every kernel gives the same rows and the same bits.
+//! margin for rounding. For a row that passes, the distance is computed from the integers in f64.
 
 use std::io::{self, Write};
 
@@ -13,7 +12,6 @@ use crate::cache::{Reader, Writer};
 use crate::error::Result;
 use crate::index_file;
 use crate::postings::{BLOCK, Buckets, Postings};
-use crate::simd::scan::{GROUP, root};
 use crate::vector::SparseRow;
 
 /// The number of rows in a block from which a bucket gets a column. Measured: a column is cheaper from here on.
@@ -38,10 +36,8 @@ pub(super) const LARGE: f32 = 16_777_216.0;
 #[derive(Clone, Debug)]
 pub struct HashedTfIndex {
     pub(super) postings: Postings<Buckets>,
-    /// The squared norm of each row. The last group is filled up with zeros.
-    pub(super) norms: Vec<[f32; GROUP]>,
-    /// The root of each norm, in the same places, for the scan of a block.
-    pub(super) roots: Vec<[u16; GROUP]>,
+    /// The squared norm of each row.
+    pub(super) norms: Vec<f32>,
     /// The exact squared norms that an f32 may not hold, by row.
     pub(super) large: HashMap<u32, u64>,
     /// The largest squared norm of each block.
@@ -53,7 +49,6 @@ impl Default for HashedTfIndex {
         Self {
             postings: Postings::new(FREQUENT),
             norms: Vec::new(),
-            roots: Vec::new(),
             large: HashMap::new(),
             largest: Vec::new(),
         }
@@ -76,7 +71,7 @@ impl HashedTfIndex {
     /// Its bytes in memory.
     #[must_use]
     pub fn bytes(&self) -> usize {
-        let norms = size_of_val(&self.norms[..]) + size_of_val(&self.roots[..]);
+        let norms = size_of_val(&self.norms[..]);
         let largest = size_of_val(&self.largest[..]) + self.large.allocation_size();
         self.postings.bytes() + norms + largest
     }
@@ -128,7 +123,12 @@ impl HashedTfIndex {
             .iter()
             .map(|&(_, count)| u64::from(count) * u64::from(count));
         let squared_norm = squares.sum();
-        self.set_norm(id, squared_norm);
+        #[expect(clippy::cast_precision_loss, reason = "large ones are kept beside")]
+        let norm = squared_norm as f32;
+        self.norms.push(norm);
+        if norm >= LARGE {
+            self.large.insert(id, squared_norm);
+        }
         if self.largest.len() < self.postings.blocks().len() {
             self.largest.push(0);
         }
@@ -138,25 +138,10 @@ impl HashedTfIndex {
         id
     }
 
-    fn set_norm(&mut self, id: u32, squared_norm: u64) {
-        let (group, place) = (id as usize / GROUP, id as usize % GROUP);
-        if place == 0 {
-            self.norms.push([0.0; GROUP]);
-            self.roots.push([0; GROUP]);
-        }
-        #[expect(clippy::cast_precision_loss, reason = "large ones are kept beside")]
-        let norm = squared_norm as f32;
-        self.norms[group][place] = norm;
-        self.roots[group][place] = root(norm);
-        if norm >= LARGE {
-            self.large.insert(id, squared_norm);
-        }
-    }
-
     /// The squared norm of an existing row.
     #[inline]
     pub(super) fn squared_norm(&self, id: u32) -> f64 {
-        let norm = self.norms[id as usize / GROUP][id as usize % GROUP];
+        let norm = self.norms[id as usize];
         if norm < LARGE {
             return f64::from(norm); // an integer
         }
@@ -218,7 +203,7 @@ impl HashedTfIndex {
     /// The errors of the file.
     pub fn write<W: Write>(&self, to: &mut Writer<W>) -> io::Result<()> {
         self.postings.write(to)?;
-        to.put(self.norms.as_flattened())?;
+        to.put(&self.norms)?;
         let mut large: Vec<(u32, u64)> = self.large.iter().map(|(&id, &norm)| (id, norm)).collect();
         large.sort_unstable();
         let (ids, norms): (Vec<u32>, Vec<u64>) = large.into_iter().unzip();
@@ -231,12 +216,10 @@ impl HashedTfIndex {
     #[must_use]
     pub fn read(from: &mut Reader) -> Option<Self> {
         let postings = Postings::read(from, FREQUENT)?;
-        let norms = from.array::<f32>()?;
+        let norms = from.numbers::<f32>()?;
         let (ids, large) = (from.array::<u32>()?, from.array::<u64>()?);
         let largest = from.numbers::<u64>()?;
-        let (norms, rest) = norms.as_chunks::<GROUP>();
-        if !rest.is_empty()
-            || norms.len() != postings.len().div_ceil(GROUP)
+        if norms.len() != postings.len()
             || ids.len() != large.len()
             || largest.len() != postings.len().div_ceil(BLOCK)
         {
@@ -244,12 +227,11 @@ impl HashedTfIndex {
         }
         let index = Self {
             large: ids.iter().copied().zip(large.iter().copied()).collect(),
-            norms: norms.to_vec(),
-            roots: norms.iter().map(|norms| norms.map(root)).collect(),
+            norms,
             postings,
             largest,
         };
-        let mut beside = (0..).zip(index.norms.as_flattened());
+        let mut beside = (0..).zip(&index.norms);
         let is_known = |(id, norm): (u32, &f32)| *norm < LARGE || index.large.contains_key(&id);
         beside.all(is_known).then_some(index)
     }

@@ -3,7 +3,6 @@
 use super::measure::Measure;
 use super::read::{Arguments, Fields, Sink, read};
 use super::value::{Field, Value};
-use crate::simd::classify::{BLOCK, mask_of};
 
 /// Messages as lines for a summariser: one item for each part, on lines of its own.
 #[derive(Debug, Default)]
@@ -97,38 +96,25 @@ impl Rendering {
     }
 
     fn indented(&mut self, text: &str) {
-        let (bytes, mut start) = (text.as_bytes(), 0);
-        let (blocks, rest) = bytes.as_chunks::<BLOCK>();
-        let mut last = [0; BLOCK];
-        last[..rest.len()].copy_from_slice(rest);
-        for (number, block) in blocks.iter().chain([&last]).enumerate() {
-            let mut places = mask_of(&block.map(may_end_line));
-            while places != 0 {
-                let at = number * BLOCK + places.trailing_zeros() as usize;
-                places &= places - 1;
-                if at < start {
-                    continue; // the second byte of a line end
-                }
-                if let Some(length) = line_end(&bytes[at..]) {
-                    self.text.push_str(&text[start..at + length]);
-                    self.text.push_str("  ");
-                    start = at + length;
-                }
-            }
+        let (bytes, mut start, mut at) = (text.as_bytes(), 0, 0);
+        while let Some(gap) = bytes[at..].iter().position(|&byte| may_end_line(byte)) {
+            at += gap;
+            let Some(length) = line_end(&bytes[at..]) else {
+                at += 1;
+                continue;
+            };
+            at += length;
+            self.text.push_str(&text[start..at]);
+            self.text.push_str("  ");
+            start = at;
         }
         self.text.push_str(&text[start..]);
     }
 }
 
 /// Whether a line end may begin with the byte.
-#[inline]
-#[expect(
-    clippy::needless_bitwise_bool,
-    reason = "without a branch, the compiler looks at many bytes at once"
-)]
 fn may_end_line(byte: u8) -> bool {
-    let is_control = (byte.wrapping_sub(0x0a) < 4) | (byte.wrapping_sub(0x1c) < 3);
-    is_control | (byte == 0xc2) | (byte == 0xe2)
+    matches!(byte, 0x0a..=0x0d | 0x1c..=0x1e | 0xc2 | 0xe2)
 }
 
 /// The length of the line end with which a text begins, one of those that Python's `str.splitlines` knows, since a

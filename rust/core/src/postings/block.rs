@@ -36,13 +36,6 @@ impl Removed {
         self.bits[entry / WORD] >> (entry % WORD) & 1 == 1
     }
 
-    /// The bits of the 64 entries of a group.
-    #[inline]
-    #[must_use]
-    pub fn group(&self, group: usize) -> u64 {
-        self.bits[group % self.bits.len()]
-    }
-
     /// The entries that were removed, in ascending order.
     pub(super) fn entries(&self) -> impl Iterator<Item = u16> {
         (0..).take(BLOCK).filter(|&entry| self.has(entry))

@@ -22,6 +22,6 @@ pub use crate::simd::columns::BLOCK;
 pub use block::{Block, Removed};
 pub use dictionary::{Buckets, Dictionary, Hashes};
 pub use growing_lists::TermLists;
-pub use newest::{Fresh, Tail};
+pub use newest::Tail;
 pub use part::{Overflow, Part, count, entry};
 pub use store::{Postings, Rows};

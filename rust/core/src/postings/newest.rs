@@ -193,12 +193,6 @@ impl<K: Copy> Fresh<K> {
         self.ends.len()
     }
 
-    /// Whether there are none.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.ends.is_empty()
-    }
-
     /// How many pairs of a key and an entry there are.
     #[must_use]
     pub fn postings(&self) -> usize {

@@ -1,4 +1,4 @@
-//! Lower-cases a text, finds the bytes that belong to words, and sums weights of kinds, 64 bytes at a time.
+//! Sums weights of kinds of bytes, 64 bytes at a time.
 
 #![cfg_attr(
     target_arch = "x86_64",
@@ -15,98 +15,7 @@ use super::level::Level;
 /// Bytes in one mask.
 pub const BLOCK: usize = 64;
 
-/// A text in lower case, with a bit for each byte that is a letter or a digit. Its buffers are reused from text to
-/// text.
-#[derive(Clone, Debug, Default)]
-pub struct Folded {
-    bytes: Vec<u8>,
-    masks: Vec<u64>,
-}
-
-impl Folded {
-    /// Sets the text. False if it is not ASCII; the contents are then undefined.
-    pub fn fold(&mut self, text: &[u8]) -> bool {
-        let (blocks, rest) = text.as_chunks::<BLOCK>();
-        // The last block has room for a byte that ends the last word.
-        let mut last = [b' '; BLOCK];
-        last[..rest.len()].copy_from_slice(rest);
-        let needed = (blocks.len() + 1) * BLOCK;
-        // One more block, so that the last word can be read as a whole register.
-        if self.bytes.len() < needed + BLOCK {
-            self.bytes.resize(needed + BLOCK, 0);
-        }
-        self.masks.clear();
-        self.masks.resize(blocks.len() + 1, 0);
-        let (lowered, _) = self.bytes.as_chunks_mut::<BLOCK>();
-        let (head, tail) = lowered.split_at_mut(blocks.len());
-        let (masks, end) = self.masks.split_at_mut(blocks.len());
-        fold(blocks, head, masks) && fold(&[last], &mut tail[..1], end)
-    }
-
-    /// The text in lower case, padded with spaces to the end of a block, and one block more: a read of the last word
-    /// may touch it, and its bytes have no meaning.
-    #[must_use]
-    pub fn padded(&self) -> &[u8] {
-        &self.bytes
-    }
-
-    /// Bit `i` of mask `n` says whether byte `64 * n + i` is a letter or a digit.
-    #[must_use]
-    pub(crate) fn masks(&self) -> &[u64] {
-        &self.masks
-    }
-
-    /// The size of its buffers in bytes.
-    #[must_use]
-    pub fn room(&self) -> usize {
-        self.bytes.capacity() + self.masks.capacity() * size_of::<u64>()
-    }
-}
-
 type Block = [u8; BLOCK];
-
-/// Whether all blocks are ASCII; if so, writes their lower case to `lowered` and their masks to `masks`.
-#[cfg(target_arch = "x86_64")]
-fn fold(blocks: &[Block], lowered: &mut [Block], masks: &mut [u64]) -> bool {
-    // SAFETY: every processor of this architecture has SSE2.
-    unsafe { with_sse2(blocks, lowered, masks) }
-}
-
-/// The same, on other architectures.
-#[cfg(not(target_arch = "x86_64"))]
-fn fold(blocks: &[Block], lowered: &mut [Block], masks: &mut [u64]) -> bool {
-    scalar(blocks, lowered, masks)
-}
-
-/// The portable counterpart, without special instructions.
-#[cfg(any(test, not(target_arch = "x86_64")))]
-fn scalar(blocks: &[Block], lowered: &mut [Block], masks: &mut [u64]) -> bool {
-    let mut high = 0;
-    for ((block, lowered), mask) in blocks.iter().zip(lowered).zip(masks) {
-        high |= block.iter().fold(0, |high, byte| high | byte) & 0x80;
-        *lowered = block.map(|byte| byte | u8::from(byte.is_ascii_uppercase()) << 5);
-        *mask = mask_of(&lowered.map(|byte| byte.is_ascii_lowercase() | byte.is_ascii_digit()));
-    }
-    high == 0
-}
-
-/// The mask of a block: bit `i` is the flag of byte `i`.
-#[inline]
-pub(crate) fn mask_of(flags: &[bool; BLOCK]) -> u64 {
-    let bytes = flags.map(u8::from);
-    let eights = bytes.as_chunks().0.iter().enumerate();
-    eights.fold(0, |mask, (number, eight)| {
-        mask | gather(u64::from_le_bytes(*eight)) << (number * 8)
-    })
-}
-
-/// Bit `i` of the result is the lowest bit of byte `i`; all other bits must be clear.
-///
-/// The factor has its bits at 56, 49, .. 7: the product moves the bit of byte `i` from `8 * i` to `56 + i`.
-#[inline]
-fn gather(flags: u64) -> u64 {
-    flags.wrapping_mul(0x0102_0408_1020_4080) >> 56
-}
 
 /// The weights of bytes by their kind and the kind of the byte before, as one rule has them.
 #[derive(Debug)]
@@ -268,92 +177,12 @@ fn weight_of(byte: u8, before: u8, weights: &[u8; 13]) -> u8 {
         .wrapping_add(line & ((after_line & weights[12]) | (!after_line & weights[11])))
 }
 
-/// A quarter of a block at a time. Wider registers gain less than a tenth of an embedding.
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "sse2")]
-fn with_sse2(blocks: &[Block], lowered: &mut [Block], masks: &mut [u64]) -> bool {
-    const QUARTER: usize = BLOCK / 4;
-    let splat = |byte: u8| _mm_set1_epi8(byte.cast_signed());
-    let within = |bytes, first: u8, last: u8| {
-        let above = _mm_cmpgt_epi8(bytes, splat(first - 1));
-        _mm_and_si128(above, _mm_cmpgt_epi8(splat(last + 1), bytes))
-    };
-    let mut high = _mm_setzero_si128();
-    for ((block, lowered), mask) in blocks.iter().zip(lowered).zip(masks) {
-        *mask = 0;
-        let quarters = block.as_chunks::<QUARTER>().0.iter();
-        let quarters = quarters.zip(lowered.as_chunks_mut::<QUARTER>().0);
-        for (number, (quarter, lowered)) in quarters.enumerate() {
-            // SAFETY: a quarter of a block is the 16 bytes that are read.
-            let bytes = unsafe { _mm_loadu_si128(quarter.as_ptr().cast()) };
-            high = _mm_or_si128(high, bytes);
-            let upper = _mm_and_si128(within(bytes, b'A', b'Z'), splat(b'a' - b'A'));
-            let lower = _mm_add_epi8(bytes, upper);
-            let word = _mm_or_si128(within(lower, b'a', b'z'), within(lower, b'0', b'9'));
-            *mask |= u64::from(_mm_movemask_epi8(word).cast_unsigned()) << (number * QUARTER);
-            // SAFETY: a quarter of a block is the 16 bytes that are written.
-            unsafe { _mm_storeu_si128(lowered.as_mut_ptr().cast(), lower) };
-        }
-    }
-    _mm_movemask_epi8(high) == 0
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::collection::vec;
     use proptest::prelude::*;
 
     use super::*;
-
-    /// The reference implementation, byte by byte; None for a text that is not ASCII.
-    fn by_the_byte(text: &[u8]) -> Option<(Vec<u8>, Vec<u64>)> {
-        let mut bytes = text.to_ascii_lowercase();
-        bytes.resize((text.len() / BLOCK + 1) * BLOCK, b' ');
-        let mut masks = vec![0; bytes.len() / BLOCK];
-        for (place, byte) in bytes
-            .iter()
-            .enumerate()
-            .filter(|(_, byte)| byte.is_ascii_alphanumeric())
-        {
-            masks[place / BLOCK] |= u64::from(byte.is_ascii()) << (place % BLOCK);
-        }
-        text.is_ascii().then_some((bytes, masks))
-    }
-
-    fn check(text: &[u8]) {
-        let mut folded = Folded::default();
-        let is_ascii = folded.fold(text);
-        let found = is_ascii.then(|| {
-            let bytes = &folded.padded()[..folded.masks().len() * BLOCK];
-            (bytes.to_vec(), folded.masks().to_vec())
-        });
-        assert_eq!(found, by_the_byte(text));
-        let (blocks, _) = text.as_chunks::<BLOCK>();
-        let (mut lowered, mut masks) = (vec![[0; BLOCK]; blocks.len()], vec![0; blocks.len()]);
-        let is_ascii = scalar(blocks, &mut lowered, &mut masks);
-        let expected = by_the_byte(blocks.as_flattened()).map(|(mut bytes, mut masks)| {
-            bytes.truncate(blocks.len() * BLOCK);
-            masks.truncate(blocks.len());
-            (bytes, masks)
-        });
-        let found = is_ascii.then(|| (lowered.as_flattened().to_vec(), masks));
-        assert_eq!(found, expected, "the twin");
-    }
-
-    #[test]
-    fn every_byte_is_told_at_every_place_of_a_block() {
-        for byte in 0..=u8::MAX {
-            for place in [0, 1, 31, 32, 62, 63, 64, 70, 127, 128] {
-                for length in [place + 1, 129, 192] {
-                    let mut text = vec![b'x'; length];
-                    if let Some(there) = text.get_mut(place) {
-                        *there = byte;
-                    }
-                    check(&text);
-                }
-            }
-        }
-    }
 
     proptest! {
         #[test]
@@ -369,12 +198,6 @@ mod tests {
             for level in Level::all() {
                 prop_assert_eq!(weigh(level, &text, &Weights::new(plain)), twin);
             }
-        }
-
-        #[test]
-        fn blocks_are_folded_as_byte_by_byte(text in "[ -~\\t]{0,400}", bytes in vec(any::<u8>(), 0..300)) {
-            check(text.as_bytes());
-            check(&bytes);
         }
     }
 }

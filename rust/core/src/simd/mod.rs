@@ -7,14 +7,9 @@
 //! level.
 
 pub mod classify;
-pub mod clusters;
 pub mod columns;
-pub mod edges;
-pub mod lanes;
 pub mod level;
 pub mod prefetch;
 pub mod reach;
-pub mod scan;
-pub mod xxh3;
 
 pub use level::{Level, Path, Unsupported};

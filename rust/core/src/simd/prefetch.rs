@@ -15,22 +15,6 @@ const LINE: usize = 64;
 #[cfg(target_arch = "x86_64")]
 const FETCHED: usize = 16;
 
-/// Prefetches `COUNT` lines from the start of `values`, even if it is shorter: this needs no branch.
-#[inline]
-pub fn prefetch_lines<const COUNT: usize, T>(values: &[T]) {
-    #[cfg(target_arch = "x86_64")]
-    {
-        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        let start = values.as_ptr().cast::<i8>();
-        for line in 0..COUNT {
-            // SAFETY: a hint: it reads nothing that a program can see, and never faults.
-            unsafe { _mm_prefetch::<_MM_HINT_T0>(start.wrapping_add(line * LINE)) };
-        }
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = values;
-}
-
 /// Prefetches the first lines of `values`, up to 1 KB.
 #[inline]
 pub fn prefetch<T>(values: &[T]) {

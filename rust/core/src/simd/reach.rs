@@ -25,9 +25,6 @@ pub fn reach(level: Level, sums: &[f32; BLOCK], least: f32, masks: &mut Masks) {
         #[cfg(target_arch = "x86_64")]
         // SAFETY: a level of this path is made only where the processor has AVX2.
         super::level::Path::Avx2 => unsafe { with_avx2(sums, least, masks) },
-        #[cfg(target_arch = "x86_64")]
-        super::level::Path::Portable => with_sse2(sums, least, masks),
-        #[cfg(not(target_arch = "x86_64"))]
         _ => scalar(sums, least, masks),
     }
 }
@@ -59,37 +56,8 @@ pub fn members(masks: &Masks, most: usize, entries: &mut Vec<u16>) -> bool {
     true
 }
 
-/// SSE2 is part of every 64-bit x86 processor. Most groups have no entry, and are tested as a whole.
-#[cfg(target_arch = "x86_64")]
-fn with_sse2(sums: &[f32; BLOCK], least: f32, masks: &mut Masks) {
-    const LANES: usize = 4;
-    const RUN: usize = 4 * LANES;
-    // SAFETY: SSE2 is part of x86-64, here and below.
-    let least = unsafe { _mm_set1_ps(least) };
-    for (mask, sums) in masks.iter_mut().zip(sums.as_chunks::<GROUP>().0) {
-        *mask = 0;
-        for (number, run) in sums.as_chunks::<RUN>().0.iter().enumerate() {
-            // SAFETY: the four times four sums of a run are the bytes that are read.
-            let reached: [__m128; RUN / LANES] = std::array::from_fn(|part| unsafe {
-                _mm_cmpge_ps(_mm_loadu_ps(run[part * LANES..].as_ptr()), least)
-            });
-            let [a, b, c, d] = reached;
-            // SAFETY: as above.
-            let any = unsafe { _mm_movemask_ps(_mm_or_ps(_mm_or_ps(a, b), _mm_or_ps(c, d))) };
-            if any != 0 {
-                for (part, lanes) in reached.into_iter().enumerate() {
-                    // SAFETY: as above.
-                    let lanes = unsafe { _mm_movemask_ps(lanes) }.cast_unsigned();
-                    *mask |= u64::from(lanes) << (number * RUN + part * LANES);
-                }
-            }
-        }
-    }
-}
-
 /// The portable counterpart. Sixteen entries are compared at once if registers allow; most runs of sixteen have no
 /// entry.
-#[cfg(any(test, not(target_arch = "x86_64")))]
 fn scalar(sums: &[f32; BLOCK], least: f32, masks: &mut Masks) {
     const RUN: usize = 16;
     for (mask, sums) in masks.iter_mut().zip(sums.as_chunks::<GROUP>().0) {

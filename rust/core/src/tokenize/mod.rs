@@ -2,8 +2,6 @@
 //!
 //! A rule never changes once data is stored under its name: a new rule gets a new name.
 
-mod ascii;
-mod by_length;
 mod class;
 pub mod whitespace;
 pub mod words;
