@@ -168,6 +168,12 @@ def test_a_limit_of_memory_is_a_memory_error_and_not_the_end_of_the_process(tmp_
     assert printed == [*["MemoryError"] * (1 + len(calls)), "2000"]
 
 
+def test_a_limit_of_memory_that_is_far_away_hinders_no_branch(tmp_path):
+    lists = ("abc", "xyz")  # the second is a branch
+    calls = [f"session.observe([{{'role': 'user', 'content': each}} for each in {text!r}])" for text in lists]
+    assert printed_by(LIMITED, tmp_path, 8_000, *calls).split() == ["6"]
+
+
 # -- long calls let other threads take the interpreter, also where none of  -------------------
 
 

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use crate::error::{Error, ErrorKind, Field, Result};
 use crate::id::{EntryId, SessionId};
 use crate::memory::store::Store;
-use crate::sqlite::group_commit::size;
+use crate::sqlite::group_commit::{LONG, size};
 use crate::sqlite::{
     Compaction, Derived, Message, NewCompaction, NewEntry, NewMessage, Recall, SessionRow,
     SessionVersion, Transaction, compactions, deletion, derived, log, recall_log, session,
@@ -536,38 +536,32 @@ impl Store {
         clock: &str,
     ) -> Result<Committed> {
         // How many rows it deletes is not known, so it is not short.
-        self.commit(
-            session,
-            write,
-            rewrite.entries,
-            usize::MAX,
-            |transaction, row| {
-                if rewrite.row.body.next_seq > row.next_seq {
-                    let message = format!(
-                        "a view must end at {} at most, where the log of session {:?} does, got {}",
-                        row.next_seq, row.name, rewrite.row.body.next_seq
-                    );
-                    return Err(Error::new(ErrorKind::InvalidArgument, message)
-                        .with("field", "next_seq")
-                        .with("value", rewrite.row.body.next_seq));
-                }
-                for &compaction in rewrite.withdrawn {
-                    deletion::withdraw(transaction, row, compaction)?;
-                }
-                if !rewrite.gone.is_empty() {
-                    let (came, _) =
-                        deletion::that_came_from(transaction, row.id, rewrite.gone, EntryId(0))?;
-                    deletion::forget(transaction, row, came.iter().map(|id| id.0))?;
-                }
-                if let Some(parent) = rewrite.parent {
-                    compactions::of(transaction, row, parent)?;
-                }
-                row.head = rewrite.parent;
-                row.redactions += 1;
-                clock.clone_into(&mut row.clock);
-                log::append(transaction, row, rewrite.messages, write.id)?;
-                compactions::append(transaction, row, rewrite.row)
-            },
-        )
+        self.commit(session, write, rewrite.entries, LONG, |transaction, row| {
+            if rewrite.row.body.next_seq > row.next_seq {
+                let message = format!(
+                    "a view must end at {} at most, where the log of session {:?} does, got {}",
+                    row.next_seq, row.name, rewrite.row.body.next_seq
+                );
+                return Err(Error::new(ErrorKind::InvalidArgument, message)
+                    .with("field", "next_seq")
+                    .with("value", rewrite.row.body.next_seq));
+            }
+            for &compaction in rewrite.withdrawn {
+                deletion::withdraw(transaction, row, compaction)?;
+            }
+            if !rewrite.gone.is_empty() {
+                let (came, _) =
+                    deletion::that_came_from(transaction, row.id, rewrite.gone, EntryId(0))?;
+                deletion::forget(transaction, row, came.iter().map(|id| id.0))?;
+            }
+            if let Some(parent) = rewrite.parent {
+                compactions::of(transaction, row, parent)?;
+            }
+            row.head = rewrite.parent;
+            row.redactions += 1;
+            clock.clone_into(&mut row.clock);
+            log::append(transaction, row, rewrite.messages, write.id)?;
+            compactions::append(transaction, row, rewrite.row)
+        })
     }
 }

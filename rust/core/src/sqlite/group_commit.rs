@@ -140,6 +140,9 @@ impl WriteLock {
 /// Bytes of the largest write that shares a transaction. A larger one would delay the others for long.
 const SHORT: usize = 64 * 1024;
 
+/// The size of a write that has a transaction of its own, if nobody knows how much it changes.
+pub(crate) const LONG: usize = SHORT + 1;
+
 /// Bytes that a row counts for beside its texts.
 const ROW: usize = 512;
 
