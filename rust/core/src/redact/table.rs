@@ -125,7 +125,7 @@ pub(super) static TABLE: &[BuiltIn] = &[
     rule("npm-auth", Line, &["_authtoken", "_auth="], r"(?i)_auth(?:token)?\s{0,2}=\s{0,2}(?P<s>[A-Za-z0-9_+/=-]{16,})", value),
     rule("pypi-token", Begins, &["pypi-"], r"pypi-AgE[A-Za-z0-9_-]{50,}", any),
     rule("rubygems-key", Begins, &["rubygems_"], r"rubygems_[a-f0-9]{48,}", any),
-    rule("crates-io-token", Begins, &["cio"], r"cio[A-Za-z0-9]{32,}", random),
+    rule("crates-io-token", Begins, &["cio"], r"cio[A-Za-z0-9]{32,}", any),
     rule("docker-token", Begins, &["dckr_pat_", "dckr_oat_"], r"dckr_[po]at_[A-Za-z0-9_-]{27,}", any),
     rule("nuget-key", Begins, &["oy2"], r"oy2[a-z0-9]{43,}", any),
     rule("clojars-token", Begins, &["CLOJARS_"], r"CLOJARS_[a-z0-9]{60,}", any),
