@@ -398,6 +398,10 @@ def test_a_block_takes_its_share_of_what_is_free_and_leaves_a_tenth_for_the_answ
     assert RecallConfig(share=share).cap(10_000, room) == most
 
 
+def test_a_small_window_keeps_a_fifth_for_a_block_and_800_tokens_at_most() -> None:
+    assert [RecallConfig().cap(window) for window in (2_000, 4_000, 5_000, 6_000)] == [400, 800, 800, 900]
+
+
 PASTES = {
     "a log": "\n".join(f"2026-01-02 10:{n:02d}:00 INFO pump {n} is ready" for n in range(20)),
     "a page": "The queue keeps its items sorted. Why is that so? It pops the smallest first. " * 8,
@@ -509,7 +513,7 @@ def test_every_end_of_a_line_is_one_in_a_block() -> None:
 def test_switched_off_it_asks_nobody() -> None:
     shelf = Shelf(*DETAILS)
     assert recall(shelf, enabled=False).block(history(user("which test?"))).reason == "off"
-    assert recall(shelf).block(history(user("which test?")), context_window=6).reason == "off"
+    assert recall(shelf).block(history(user("which test?")), context_window=4).reason == "off"
     assert shelf.asked == []
 
 
