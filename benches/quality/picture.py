@@ -24,7 +24,7 @@ def rows(record: str, first: str) -> list[list[str]]:
 with mpl.rc_context({"svg.hashsalt": "siltstone", "svg.fonttype": "none", "font.size": 9}):
     figure = Figure(figsize=(8, 3), layout="constrained")
     sent, found = figure.subplots(1, 2)
-    told, names = rows("evidence-sent-2026-11-26.md", "locomo-dev"), FOUND.split("|")
+    told, names = rows("evidence-sent-2026-11-27.md", "locomo-dev"), FOUND.split("|")
     for at, (name, column) in enumerate(SENT.items()):
         sent.bar(
             [place + at / 5 for place in range(3)], [float(row[column]) for row in told], 0.19, label=name
