@@ -41,23 +41,16 @@ class FactRows(Protocol):
     def put_facts(
         self, session_id: str, facts: Sequence[NewFactRow], was: Mapping[int, str] | None = None
     ) -> list[int]:
-        """Writes rows ``(id, key, state, body)`` in one transaction; returns their ids.
-
-        Raises:
-            StoreConflictError: a row no longer has the body that *was* gives for its id.
-        """
+        """As :meth:`siltstone.Store.put_facts`."""
 
     def facts(self, session_id: str, state: str | None = None) -> list[FactRow]:
-        """The rows of the session, in the order of their first writes."""
+        """As :meth:`siltstone.Store.facts`."""
 
     def namespace_facts(self, namespace: str, state: str | None = None) -> list[FactRow]:
-        """The rows of all sessions of the namespace."""
+        """As :meth:`siltstone.Store.namespace_facts`."""
 
     def facts_revision(self, session_id: str, namespace: str = "") -> str | None:
-        """A text that changes with every change of a row of the session, or of the namespace.
-
-        Other changes may change it too. None if it cannot be told.
-        """
+        """As :meth:`siltstone.Store.facts_revision`."""
 
 
 class StoredFacts:
