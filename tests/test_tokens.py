@@ -154,6 +154,7 @@ def page(kind: str, size: bytes) -> bytes:
 
 
 JPEG = b"\xff\xd8\xff\xe1" + (3_000).to_bytes(2, "big") + b"\xff\xc0\0\x11\x08\0\1\0\1".ljust(2_998)
+STREAM = b"<</Type/ObjStm/N 3/First 9>>stream\r\n"
 OBJECTS = zlib.compress(b"<</Type/Page/Parent 1 0 R>>" * 1_002 + b"<</Type /Pages/Count 2>>")
 
 
@@ -167,7 +168,8 @@ OBJECTS = zlib.compress(b"<</Type/Page/Parent 1 0 R>>" * 1_002 + b"<</Type /Page
         (page("VP8 ", bytes(6) + b"\x20\3\x58\2"), (800, 600), 0),
         (b"RIFF\0\0\0\0WAVEfmt " + bytes(12) + (32_000).to_bytes(4, "little") + bytes(63_968), (), 2_000),
         (b"%PDF-1.4\n1 0 obj<</Type/Pages>> 2 0 obj<</Type /Page >>", (1,), 0),
-        (b"%PDF-1.7\n<</Type/ObjStm/N 3/First 9>>stream\r\n" + OBJECTS + b"\nendstream", (1_000,), 0),
+        (b"%PDF-1.7\n" + STREAM + OBJECTS + b"\nendstream", (1_000,), 0),
+        (b"%PDF-1.7" + (STREAM + zlib.compress(bytes(2**23))) * 8 + STREAM + OBJECTS, (), 0),
         (b"\x89PNG", (), 0),
         (JPEG, (), 0),
     ],

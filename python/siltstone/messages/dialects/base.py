@@ -15,6 +15,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Seq
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache, partial
+from itertools import islice
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from siltstone._native import json_size, text_size
@@ -38,7 +39,9 @@ _DATA_KEYS = frozenset({"data", "file_data", "b64_json"})
 _PICTURE_CALL = "image_generation_call"  # an item of the Responses API; its ``result`` is the picture
 _TEXT_TYPES = ("text", "redacted_thinking")  # types whose ``data`` is text, not media
 _PAGE: Final = re.compile(rb"/Type\s*/Page(?![A-Za-z])")
-_OBJECTS: Final = re.compile(rb"/Type\s*/ObjStm[^>]*>>\s*stream\r?\n")
+_OBJECTS: Final = re.compile(rb"/Type\s*/ObjStm[^>]{0,400}>>\s*stream\r?\n")
+_STREAMS, _UNPACKED = 4_096, 2**26  # streams, and their bytes, that are read: a small file can have many
+_MOST_PAGES: Final = 1_000  # no provider takes more
 _BASE64 = re.compile(r"[A-Za-z0-9+/_\-\r\n]{64,}={0,2}\s*")  # a shorter run may be a word, and saves little
 
 _MODALITIES: dict[str, Modality] = {
@@ -171,13 +174,15 @@ def _of_jpeg(head: bytes) -> tuple[int, ...]:
 
 
 def _pages(data: bytes) -> int:
-    """The pages of a PDF, at most 1,000, since no provider takes more. Newer files have them compressed."""
-    pages = len(_PAGE.findall(data))
-    for stream in _OBJECTS.finditer(data):
+    """The pages of a PDF. Newer files have them compressed."""
+    pages, room, packed = len(_PAGE.findall(data)), _UNPACKED, memoryview(data)
+    for stream in islice(_OBJECTS.finditer(data), _STREAMS):
+        if room <= 0:
+            break
         with suppress(zlib.error):
-            objects = zlib.decompressobj().decompress(data[stream.end() : stream.end() + 2**20], 2**23)
-            pages += len(_PAGE.findall(objects))
-    return min(pages, 1_000)
+            objects = zlib.decompressobj().decompress(packed[stream.end() : stream.end() + 2**20], room)
+            pages, room = pages + len(_PAGE.findall(objects)), room - len(objects)
+    return min(pages, _MOST_PAGES)
 
 
 def without_inline_data(value: Any) -> tuple[Any, int]:
