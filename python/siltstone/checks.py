@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import dataclass, field as a_field, fields, replace
+from functools import cache, partial
 from math import inf
 from typing import Any
 
@@ -106,16 +108,12 @@ def one_of(field: str, value: object, words: tuple[str, ...]) -> None:
         refuse(field, " or ".join(map(repr, words)), value)
 
 
-def estimator(value: str | TokenRule) -> TokenRule:
-    """The token rule of that name.
-
-    Raises:
-        ConfigError: there is no such rule.
-    """
+def estimator(field: str, value: str | TokenRule) -> None:
+    """Refuses what is neither the name of a token rule nor a rule."""
     try:
-        return rule(value)
+        rule(value)
     except ConfigError as error:
-        raise ConfigError(f"estimator: {error}", field="estimator", value=value) from None
+        raise ConfigError(f"{field}: {error}", field=field, value=value) from None
 
 
 def each(
@@ -135,14 +133,59 @@ def each(
             check(name, value, *bounds, **more)
 
 
-def summariser(settings: Any) -> None:
-    """Checks the settings of the calls for a summary, and the token rule."""
-    one_of("on_model_failure", getattr(settings, "on_model_failure", "fail"), ("fail", "fallback_summary"))
-    each(settings, "attempts", positive)
-    each(settings, "summary_timeout", seconds)
-    each(settings, "retry_delay", pause)
-    each(settings, "summarizer_window", at_least, LEAST_WINDOW, unless=(None,))
-    estimator(settings.estimator)
+# Settings: values that are checked when they are made, each by the check that stands beside its default.
+
+
+def setting(
+    default: Any, check: Callable[..., object], *bounds: Any, unless: tuple[Any, ...] = (), **more: Any
+) -> Any:
+    """A field of :class:`Settings`. *check* looks at its value, but not at one that is among *unless*.
+
+    A check that returns something returns the form in which the value is kept.
+    """
+    if unless:
+        more["or_else"] = f"{', '.join(map(repr, unless))} or "
+
+    def checked(field: str, value: object) -> object:
+        return None if value in unless else check(field, value, *bounds, **more)
+
+    return a_field(default=default, metadata={"check": checked})
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Values that are checked when they are made.
+
+    A field of the type ``bool`` or of some words is checked by its type, others are made by :func:`setting`.
+    """
+
+    def __post_init__(self) -> None:
+        for each in fields(self):
+            check = each.metadata.get("check") or _check_of(str(each.type))
+            if check is not None and (kept := check(each.name, getattr(self, each.name))) is not None:
+                object.__setattr__(self, each.name, kept)
+        self._check_together()
+
+    def _check_together(self) -> None:
+        """Checks the bounds that depend on other settings."""
+
+
+@cache
+def _check_of(kind: str) -> Callable[[str, object], object] | None:
+    if kind == "bool":
+        return boolean
+    words = re.fullmatch(r"Literal\[(.*)\]", kind)
+    return partial(one_of, words=tuple(re.findall("'([^']*)'", words[1]))) if words else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Summarising(Settings):
+    """The settings of calls for a summary, which several policies have."""
+
+    attempts: int = setting(2, positive)
+    summary_timeout: float | None = setting(30.0, seconds)
+    retry_delay: float = setting(0.5, pause)
+    summarizer_window: int | None = setting(None, at_least, LEAST_WINDOW, unless=(None,))
 
 
 def nearest(word: str, known: Sequence[str]) -> str:

@@ -20,7 +20,7 @@ from siltstone.messages import Message
 from siltstone.messages.legality import sendable
 from siltstone.messages.message import RULE_ROLES, SAID
 from siltstone.messages.read import read_message
-from siltstone.tokens import TokenRule, message_bytes, request_bytes
+from siltstone.tokens import TokenRule, message_bytes, request_bytes, rule
 
 # The emergency fit: makes any history fit its window, without a model.
 #
@@ -346,7 +346,8 @@ class Emergency(Compactor):
             checks.positive("context_window", context_window, or_else="None or ")
         checks.function("request_rule", request_rule, "a text")
         self.context_window = context_window
-        self._token_rule = checks.estimator(estimator)
+        checks.estimator("estimator", estimator)
+        self._token_rule = rule(estimator)
         self._request_rule = request_rule
         self._task = task
 

@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 from weakref import WeakKeyDictionary
 
 from siltstone import checks
-from siltstone.checks import reached_at
+from siltstone.checks import reached_at, setting
 from siltstone.compaction.base import Compaction, CompactionContext, Configured, Skip, Substitute, Trigger
 from siltstone.compaction.rewrite import clamped_alone, tokens_cut
 from siltstone.compaction.without_model import size
@@ -137,7 +137,7 @@ WAIT_UNTIL: Final = 0.75  #: the share of the window at which a step waits for n
 
 
 @dataclass(frozen=True, slots=True)
-class InPlaceConfig:
+class InPlaceConfig(checks.Settings):
     """The common settings of steps that replace long results by shorter ones.
 
     Attributes:
@@ -154,20 +154,12 @@ class InPlaceConfig:
         ConfigError: a setting is out of its bounds. Carries ``field`` and ``value``.
     """
 
-    trigger_fraction: float = 0.5
-    min_reclaim: int = 2_000
-    least_tokens: int = 100
-    estimator: str | TokenRule = "blocks"
+    trigger_fraction: float = setting(0.5, checks.share, above_zero=True)
+    min_reclaim: int = setting(2_000, checks.at_least, 0)
+    least_tokens: int = setting(100, checks.positive)
+    estimator: str | TokenRule = setting("blocks", checks.estimator)
     wait_for_cache: bool = True
-    in_use: InUse = loads_what_is_used
-
-    def __post_init__(self) -> None:
-        checks.share("trigger_fraction", self.trigger_fraction, above_zero=True)
-        checks.positive("least_tokens", self.least_tokens)
-        checks.at_least("min_reclaim", self.min_reclaim, 0)
-        checks.estimator(self.estimator)
-        checks.boolean("wait_for_cache", self.wait_for_cache)
-        checks.function("in_use", self.in_use, "a result")
+    in_use: InUse = setting(loads_what_is_used, checks.function, "a result")
 
     def waits(self, context: CompactionContext, tokens: int) -> bool:
         """Whether a history of *tokens* stays as it is, because its beginning is in the provider's cache."""
@@ -190,11 +182,7 @@ class ClearConfig(InPlaceConfig):
         keep_results: The number of newest messages with results that stay as they are.
     """
 
-    keep_results: int = 3
-
-    def __post_init__(self) -> None:
-        InPlaceConfig.__post_init__(self)
-        checks.at_least("keep_results", self.keep_results, 0)
+    keep_results: int = setting(3, checks.at_least, 0)
 
 
 # Steps that discard no message: they replace long results by short ones with a handle to the original.
@@ -387,7 +375,7 @@ NEVER = 1 << 62  # tokens: a threshold that no history reaches
 
 
 @dataclass(frozen=True, slots=True)
-class CompressConfig:
+class CompressConfig(checks.Settings):
     """The settings of :class:`CompressToolOutput`.
 
     Attributes:
@@ -399,14 +387,9 @@ class CompressConfig:
         ConfigError: a setting is out of its bounds. Carries ``field`` and ``value``.
     """
 
-    least_tokens: int = 100
-    estimator: str | TokenRule = "blocks"
-    in_use: InUse = loads_what_is_used
-
-    def __post_init__(self) -> None:
-        checks.positive("least_tokens", self.least_tokens)
-        checks.estimator(self.estimator)
-        checks.function("in_use", self.in_use, "a result")
+    least_tokens: int = setting(100, checks.positive)
+    estimator: str | TokenRule = setting("blocks", checks.estimator)
+    in_use: InUse = setting(loads_what_is_used, checks.function, "a result")
 
 
 class CompressToolOutput(Configured[CompressConfig]):

@@ -10,6 +10,7 @@ from typing import Any, Final, Literal, NamedTuple
 
 from siltstone import checks
 from siltstone._native import RecallContext
+from siltstone.checks import setting
 from siltstone.errors import ConfigError
 from siltstone.memory.entry import RECALL_MIN_SCORE
 from siltstone.tokens import TextMeasure
@@ -39,11 +40,6 @@ _DOCUMENTED = {
     "cut": False,
     "recall_frame": False,
 }
-_CHOICES = {
-    "embedding_model": ("hash", "transformer", "auto"),
-    "score_filter": ("calibrated", "documented"),
-    "placement": ("head", "tail"),
-}
 
 
 #: Tokens that a small window keeps for a block, a fifth of it at most. With 15 % of a window of 4,000, one of
@@ -52,7 +48,7 @@ _KEPT: Final = 800
 
 
 @dataclass(frozen=True, slots=True)
-class RecallConfig:
+class RecallConfig(checks.Settings):
     """The settings of recall. :meth:`documented` gives the documented form.
 
     Attributes:
@@ -94,34 +90,21 @@ class RecallConfig:
     """
 
     enabled: bool = True
-    hard_cap_tokens: int = 4000
-    share: float = 0.3
+    hard_cap_tokens: int = setting(4000, checks.at_least, 0)
+    share: float = setting(0.3, checks.share)
     standing: bool = True
     embedding_model: Literal["hash", "transformer", "auto"] = "hash"
     redaction: bool = True
     knowledge_extraction: bool = True
-    auto_recall_min_score: float | None = None
-    max_segments: int = 20_000
-    cross_session: bool | None = None
-    eviction_days: int = 90
+    auto_recall_min_score: float | None = setting(None, checks.share, unless=(None,))
+    max_segments: int = setting(20_000, checks.at_least, 1)
+    cross_session: bool | None = setting(None, checks.boolean, unless=(None,))
+    eviction_days: int = setting(90, checks.within, 0, MAX_EVICTION_DAYS)
     score_filter: Literal["calibrated", "documented"] = "calibrated"
     placement: Literal["head", "tail"] = "tail"
     recall_frame: bool = True
-    expand_neighbors: int = 1
+    expand_neighbors: int = setting(1, checks.at_least, 0)
     cut: bool = True
-
-    def __post_init__(self) -> None:
-        checks.each(self, "enabled redaction knowledge_extraction recall_frame cut standing", checks.boolean)
-        checks.each(self, "cross_session", checks.boolean, unless=(None,))
-        checks.each(self, "hard_cap_tokens expand_neighbors", checks.at_least, 0)
-        checks.each(self, "max_segments", checks.at_least, 1)
-        checks.each(self, "eviction_days", checks.within, 0, MAX_EVICTION_DAYS)
-        checks.each(self, "share", checks.share)
-        checks.each(self, "auto_recall_min_score", checks.share, unless=(None,))
-        for name, choices in _CHOICES.items():
-            chosen = getattr(self, name)
-            if chosen not in choices:
-                checks.refuse(name, "one of " + ", ".join(map(repr, choices)), chosen)
 
     @classmethod
     def documented(cls, **changed: Any) -> RecallConfig:

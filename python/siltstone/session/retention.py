@@ -24,7 +24,7 @@ _FIRST: Final = -62_135_596_800.0  #: the year 1, in seconds since 1970: no date
 
 
 @dataclass(frozen=True, slots=True)
-class Retention:
+class Retention(checks.Settings):
     """Bounds of the search entries of a session. All are off by default.
 
     The bounds apply when the session is opened, and after each compaction. Removed entries are told to hooks
@@ -37,16 +37,14 @@ class Retention:
             session, role and content, all 32 bytes. A later equal text is in the log alone.
     """
 
-    max_entries: int | None = None
+    max_entries: int | None = checks.setting(None, checks.at_least, 1, unless=(None,))
     max_age: timedelta | None = None
     once: bool = False
 
-    def __post_init__(self) -> None:
-        checks.each(self, "max_entries", checks.at_least, 1, unless=(None,))
+    def _check_together(self) -> None:
         age = self.max_age
         if age is not None and not (isinstance(age, timedelta) and age > timedelta(0)):
             refuse("max_age", "a timedelta > 0, or None", age)
-        checks.boolean("once", self.once)
 
     @classmethod
     def documented(cls, *, max_segments: int = 20_000, eviction_days: int = 90) -> Retention:

@@ -10,6 +10,7 @@ from operator import sub
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
 
 from siltstone import checks
+from siltstone.checks import setting
 from siltstone.compaction import base
 from siltstone.compaction.prompts import PROMPT, SUMMARY_PREFIX, clip, framed
 from siltstone.compaction.rewrite import Selection, clamp, clamped_alone, covered, parted, rewrite, select
@@ -36,7 +37,7 @@ SHORTEST_SUMMARY = 1  # tokens: a window of less than eight still asks for so ma
 
 
 @dataclass(frozen=True, slots=True)
-class CompactionConfig:
+class CompactionConfig(checks.Summarising):
     """The settings of :class:`ThresholdCompactor`: when it compacts, and how much it retains.
 
     Attributes:
@@ -97,50 +98,29 @@ class CompactionConfig:
         ConfigError: a setting is out of its bounds. Carries ``field`` and ``value``.
     """
 
-    auto_compact_threshold: int | Literal["auto"] = AUTO
-    recent_turn_budget: int | None = None
-    max_summary_tokens: int = 4096
-    min_turns_between_compactions: int = 3
-    retained_token_budget: int | Literal["auto"] | None = AUTO
+    auto_compact_threshold: int | Literal["auto"] = setting(AUTO, checks.positive, unless=(AUTO,))
+    recent_turn_budget: int | None = setting(None, checks.at_least, 0, unless=(None,))
+    max_summary_tokens: int = setting(4096, checks.positive)
+    min_turns_between_compactions: int = setting(3, checks.positive)
+    retained_token_budget: int | Literal["auto"] | None = setting(AUTO, checks.positive, unless=(AUTO, None))
     strict_guard: bool = False
-    max_request_bytes: int | Literal["auto"] | None = AUTO
-    min_reduction: float = 0.0
-    estimator: str | TokenRule = "blocks"
-    summary_prefix: str = SUMMARY_PREFIX
-    summarizer_window: int | None = None
-    summary_timeout: float | None = 30.0
-    attempts: int = 2
-    min_summary_tokens: int = 16
+    max_request_bytes: int | Literal["auto"] | None = setting(AUTO, checks.positive, unless=(AUTO, None))
+    min_reduction: float = setting(0.0, checks.share)
+    estimator: str | TokenRule = setting("blocks", checks.estimator)
+    summary_prefix: str = setting(SUMMARY_PREFIX, checks.text)
+    min_summary_tokens: int = setting(16, checks.at_least, 0)
     on_model_failure: Literal["fail", "fallback_summary"] = "fallback_summary"
     on_summarizer_overflow: Literal["mechanical", "fail"] = "mechanical"
-    curator: base.Curator | None = None
+    curator: base.Curator | None = setting(None, checks.function, "the discarded messages", unless=(None,))
     prefix_preserving: bool = False
-    trigger_fraction: float | None = None
-    max_messages: int | None = None
+    trigger_fraction: float | None = setting(None, checks.fraction, unless=(None,))
+    max_messages: int | None = setting(None, checks.positive, unless=(None,))
     keep_user_messages: bool = False
-    retry_delay: float = 0.5
-    request_rule: RequestRule = is_request
-    max_result_tokens: int | Literal["auto"] | None = AUTO
-    user_message_budget: int | Literal["auto"] | None = AUTO
-
-    def __post_init__(self) -> None:
-        if self.auto_compact_threshold != AUTO:
-            checks.positive("auto_compact_threshold", self.auto_compact_threshold)
-        checks.each(self, "recent_turn_budget", checks.at_least, 0, unless=(None,))
-        checks.each(self, "min_summary_tokens", checks.at_least, 0)
-        checks.each(self, "max_summary_tokens min_turns_between_compactions", checks.positive)
-        checks.each(self, "retained_token_budget user_message_budget", checks.positive, unless=(AUTO, None))
-        checks.each(self, "strict_guard keep_user_messages prefix_preserving", checks.boolean)
-        checks.each(self, "max_messages", checks.positive, unless=(None,))
-        checks.each(self, "max_request_bytes", checks.positive, unless=(AUTO, None))
-        checks.each(self, "trigger_fraction", checks.fraction, unless=(None,))
-        checks.share("min_reduction", self.min_reduction)
-        checks.text("summary_prefix", self.summary_prefix)
-        checks.one_of("on_summarizer_overflow", self.on_summarizer_overflow, ("mechanical", "fail"))
-        checks.each(self, "curator", checks.function, "the discarded messages", unless=(None,))
-        checks.each(self, "max_result_tokens", checks.at_least, checks.LEAST_RESULT, unless=(AUTO, None))
-        checks.function("request_rule", self.request_rule, "a text")
-        checks.summariser(self)
+    request_rule: RequestRule = setting(is_request, checks.function, "a text")
+    max_result_tokens: int | Literal["auto"] | None = setting(
+        AUTO, checks.at_least, checks.LEAST_RESULT, unless=(AUTO, None)
+    )
+    user_message_budget: int | Literal["auto"] | None = setting(AUTO, checks.positive, unless=(AUTO, None))
 
     def effective_threshold(self, context_window: int | None, recall_tokens: int = 0) -> int:
         """The tokens at which a compaction is due under a window; pass None for an unknown window.

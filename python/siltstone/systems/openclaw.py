@@ -17,7 +17,7 @@ from weakref import WeakValueDictionary
 from siltstone import checks
 from siltstone._native import Leaving, Loose, parted
 from siltstone.archive.live import HASHED, ContextArchive
-from siltstone.checks import share_of
+from siltstone.checks import setting, share_of
 from siltstone.compaction import rewrite
 from siltstone.compaction.base import Compaction, CompactionContext, Configured, Skip, Substitute, Trigger
 from siltstone.compaction.material import render
@@ -44,7 +44,7 @@ HARD_CAP_TENTHS = 10  # recalled context has at most a tenth of the window
 
 
 @dataclass(frozen=True, slots=True)
-class SmartTrimConfig:
+class SmartTrimConfig(checks.Settings):
     """The settings of :class:`SmartTrim`: when it trims, and which messages it protects.
 
     Attributes:
@@ -73,31 +73,24 @@ class SmartTrimConfig:
         ConfigError: a setting is out of its bounds. Carries ``field`` and ``value``.
     """
 
-    reserve_tokens: int | None = None
-    hard_cap_tokens: int = 4000
-    max_history_share: float | None = None
-    protected_recent: int = 6
+    reserve_tokens: int | None = setting(None, checks.at_least, 0, unless=(None,))
+    hard_cap_tokens: int = setting(4000, checks.at_least, 0)
+    max_history_share: float | None = setting(None, checks.share, unless=(None,))
+    protected_recent: int = setting(6, checks.at_least, 0)
     query: str | None = None
-    shortest_query: int = 3
-    is_summary: Callable[[RawMessage], bool] | None = None
-    target_share: float = 0.8
+    shortest_query: int = setting(3, checks.at_least, 0)
+    is_summary: Callable[[RawMessage], bool] | None = setting(
+        None, checks.function, "a message", unless=(None,)
+    )
+    target_share: float = setting(0.8, checks.share, above_zero=True)
     trim_scope: Literal["request", "history"] = "history"
-    prune_tool_bytes: int | None = None
+    prune_tool_bytes: int | None = setting(None, checks.positive, unless=(None,))
     documented: bool = False
-    estimator: str | TokenRule = "chars/3"
+    estimator: str | TokenRule = setting("chars/3", checks.estimator)
 
-    def __post_init__(self) -> None:
-        checks.each(self, "reserve_tokens", checks.at_least, 0, unless=(None,))
-        checks.each(self, "hard_cap_tokens protected_recent shortest_query", checks.at_least, 0)
-        checks.each(self, "max_history_share", checks.share, unless=(None,))
-        checks.each(self, "prune_tool_bytes", checks.positive, unless=(None,))
+    def _check_together(self) -> None:
         if self.query is not None and not isinstance(self.query, str):
             checks.refuse("query", "None or a text", self.query)
-        checks.each(self, "is_summary", checks.function, "a message", unless=(None,))
-        checks.share("target_share", self.target_share, above_zero=True)
-        checks.one_of("trim_scope", self.trim_scope, SCOPES)
-        checks.boolean("documented", self.documented)
-        checks.estimator(self.estimator)
 
     def hard_cap(self, context_window: int) -> int:
         """The maximum tokens of recalled context in a window."""

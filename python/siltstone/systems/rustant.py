@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any, ClassVar, Final, Literal
 
 from siltstone import checks
-from siltstone.checks import reached_at, share_of
+from siltstone.checks import reached_at, setting, share_of
 from siltstone.compaction import base, rewrite as rewrites
 from siltstone.compaction.prompts import clip, unframed
 from siltstone.compaction.summarise import LEAST_SUMMARY, Brief, Calls, SummarizerOverflow, summarise
@@ -29,7 +29,7 @@ AUTO: Final = "auto"
 
 
 @dataclass(frozen=True, slots=True)
-class WindowConfig:
+class WindowConfig(checks.Summarising):
     """The settings of :class:`WindowCompactor`: when it compacts, and how many messages stay.
 
     Attributes:
@@ -60,39 +60,26 @@ class WindowConfig:
         ConfigError: a setting is out of its bounds. Carries ``field`` and ``value``.
     """
 
-    working_limit: int = 20
-    short_term_limit: int = 100
+    working_limit: int = setting(20, checks.positive)
+    short_term_limit: int = setting(100, checks.positive)
     auto_summarize: bool = True
-    working_slack: int = 0
-    working_target: int | Literal["auto"] = AUTO
-    auto_summarize_threshold: float = 0.7
-    auto_summarize_target: float = 0.5
-    summary_max_tokens: int = 500
-    summary_temperature: float | None = None
-    summary_budget_tokens: int = 1500
-    fallback_bytes: int = 500
-    attempts: int = 2
-    summary_timeout: float | None = 30.0
-    retry_delay: float = 0.5
-    summarizer_window: int | None = None
-    estimator: str | TokenRule = "bytes/4"
+    working_slack: int = setting(0, checks.at_least, 0)
+    working_target: int | Literal["auto"] = setting(AUTO, checks.positive, unless=(AUTO,))
+    auto_summarize_threshold: float = setting(0.7, checks.share, above_zero=True)
+    auto_summarize_target: float = setting(0.5, checks.share, above_zero=True)
+    summary_max_tokens: int = setting(500, checks.positive)
+    summary_temperature: float | None = setting(None, checks.share, unless=(None,))
+    summary_budget_tokens: int = setting(1500, checks.positive)
+    fallback_bytes: int = setting(500, checks.positive)
+    estimator: str | TokenRule = setting("bytes/4", checks.estimator)
 
-    def __post_init__(self) -> None:
-        counts = "working_limit short_term_limit summary_max_tokens summary_budget_tokens fallback_bytes"
-        checks.each(self, counts, checks.positive)
-        checks.boolean("auto_summarize", self.auto_summarize)
-        checks.at_least("working_slack", self.working_slack, 0)
-        checks.each(self, "working_target", checks.positive, unless=(AUTO,))
+    def _check_together(self) -> None:
         if self.working_target != AUTO and self.working_target > self.working_limit:
             most = f"at most working_limit, {self.working_limit}"
             checks.refuse("working_target", most, self.working_target)
-        shares = "auto_summarize_threshold auto_summarize_target"
-        checks.each(self, shares, checks.share, above_zero=True)
         if not self.auto_summarize_target < self.auto_summarize_threshold:
             bound = f"< auto_summarize_threshold, {self.auto_summarize_threshold}"
             checks.refuse("auto_summarize_target", bound, self.auto_summarize_target)
-        checks.each(self, "summary_temperature", checks.share, unless=(None,))
-        checks.summariser(self)
 
     @classmethod
     def documented(cls) -> WindowConfig:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any, Final, Literal
 
 from siltstone import checks
-from siltstone.checks import reached_at, share_of
+from siltstone.checks import reached_at, setting, share_of
 from siltstone.messages import SUMMARY_ROLES, SummaryRole
 from siltstone.tokens import TokenRule
 
@@ -15,7 +16,7 @@ from siltstone.tokens import TokenRule
 
 
 @dataclass(frozen=True, slots=True)
-class ChronicleConfig:
+class ChronicleConfig(checks.Settings):
     """The settings of checkpoint mode: when a checkpoint is written, and how many are in view.
 
     Attributes:
@@ -41,29 +42,20 @@ class ChronicleConfig:
         ConfigError: a setting is out of its bounds. Carries ``field`` and ``value``.
     """
 
-    interval_messages: int = 40
-    interval_token_fraction: float = 0.12
-    recent_window_hours: int = 24
-    max_recent: int = 8
-    max_older: int = 12
-    context_token_budget: int = 2000
-    expand_message_limit: int = 100
-    max_messages_per_checkpoint: int = 400
-    rollup_threshold: int = 12
+    interval_messages: int = setting(40, checks.positive)
+    interval_token_fraction: float = setting(0.12, checks.between, 0.01, 0.9)
+    recent_window_hours: int = setting(24, checks.within, 1, 8_760)
+    max_recent: int = setting(8, checks.within, 1, 100)
+    max_older: int = setting(12, checks.within, 0, 100)
+    context_token_budget: int = setting(2000, checks.within, 200, 32_000)
+    expand_message_limit: int = setting(100, checks.within, 1, 500)
+    max_messages_per_checkpoint: int = setting(400, checks.within, 1, 5_000)
+    rollup_threshold: int = setting(12, checks.positive)
     rollup_batch: int = 8
     whole_turns: bool = False
 
-    def __post_init__(self) -> None:
-        checks.each(self, "interval_messages rollup_threshold", checks.positive)
-        checks.between("interval_token_fraction", self.interval_token_fraction, 0.01, 0.9)
-        checks.within("recent_window_hours", self.recent_window_hours, 1, 8_760)
-        checks.within("max_recent", self.max_recent, 1, 100)
-        checks.within("max_older", self.max_older, 0, 100)
-        checks.within("context_token_budget", self.context_token_budget, 200, 32_000)
-        checks.within("expand_message_limit", self.expand_message_limit, 1, 500)
-        checks.within("max_messages_per_checkpoint", self.max_messages_per_checkpoint, 1, 5_000)
+    def _check_together(self) -> None:
         checks.within("rollup_batch", self.rollup_batch, 1, self.rollup_threshold)
-        checks.boolean("whole_turns", self.whole_turns)
 
 
 # The texts of tiered compaction: prompts of the summariser, headings of summaries, and markers.
@@ -140,8 +132,19 @@ FALLBACK_WINDOW: Final = 200_000
 LEAST_SUMMARY: Final = 16  # tokens: the minimum of a cap, enough for one sentence
 
 
+def _check_template(field: str, value: object, places: Mapping[str, object]) -> None:
+    """Refuses a value that is not one line of text, or that has other places than *places*."""
+    said = ", ".join(f"{{{name}}}" for name in places)
+    if not isinstance(value, str) or not value.strip() or "\n" in value:
+        checks.refuse(field, "a line of text that is not blank", value)
+    try:
+        value.format(**places)
+    except (KeyError, IndexError, ValueError):
+        checks.refuse(field, f"a line of text with no places but {said}", value)
+
+
 @dataclass(frozen=True, slots=True)
-class TieredConfig:
+class TieredConfig(checks.Summarising):
     """The settings of :class:`TieredCompactor` and :class:`WorkerCompactor`.
 
     A share of the window is reached at ``>=``. A fraction is of the messages after the summaries, rounded
@@ -200,64 +203,38 @@ class TieredConfig:
         ConfigError: a setting is out of its bounds. Carries ``field`` and ``value``.
     """
 
-    context_window: int | None = None
-    background_threshold: float = 0.80
-    aggressive_threshold: float = 0.85
-    emergency_threshold: float = 0.95
-    background_fraction: float = 0.30
-    aggressive_fraction: float = 0.50
-    emergency_fraction: float = 0.50
-    retain_floor: int = 2
-    estimator: str | TokenRule = "bytes_total"
-    max_summary_tokens: int = 2048
-    summary_role: SummaryRole = "user"
-    summary_heading: str = SUMMARY_HEADING
-    summary_stack_fraction: float = 0.15
-    emergency_marker: str = EMERGENCY_MARKER
-    attempts: int = 2
-    max_turns: int = 8
-    summary_timeout: float | None = 30.0
-    retry_delay: float = 0.5
+    context_window: int | None = setting(None, checks.positive, unless=(None,))
+    background_threshold: float = setting(0.80, checks.share, above_zero=True)
+    aggressive_threshold: float = setting(0.85, checks.share, above_zero=True)
+    emergency_threshold: float = setting(0.95, checks.share, above_zero=True)
+    background_fraction: float = setting(0.30, checks.fraction)
+    aggressive_fraction: float = setting(0.50, checks.fraction)
+    emergency_fraction: float = setting(0.50, checks.fraction)
+    retain_floor: int = setting(2, checks.positive)
+    estimator: str | TokenRule = setting("bytes_total", checks.estimator)
+    max_summary_tokens: int = setting(2048, checks.positive)
+    summary_role: SummaryRole = setting("user", checks.one_of, SUMMARY_ROLES)
+    summary_heading: str = setting(SUMMARY_HEADING, _check_template, {"n": "1", "first": 1, "last": 2})
+    summary_stack_fraction: float = setting(0.15, checks.between, 0.01, 0.5)
+    emergency_marker: str = setting(EMERGENCY_MARKER, _check_template, {"n": 1})
+    max_turns: int = setting(8, checks.positive)
     on_model_failure: Literal["fail", "fallback_summary"] = "fallback_summary"
-    summarizer_window: int | None = None
-    retry_after_turns: int = 2
+    retry_after_turns: int = setting(2, checks.at_least, 0)
     fork_preflight: Literal["budget", "usage"] = "budget"
-    fork_reserve: float = 0.15
-    fork_floor: int = 4
-    fork_fraction: float = 0.50
-    fork_usage_threshold: float = 0.6
-    overflow_retries: int = 2
-    overflow_fraction: float = 0.75
-    worker_turns_per_segment: int = 15
-    worker_max_segments: int = 10
-    worker_threshold: float = 0.70
-    worker_fraction: float = 0.50
+    fork_reserve: float = setting(0.15, checks.fraction)
+    fork_floor: int = setting(4, checks.positive)
+    fork_fraction: float = setting(0.50, checks.fraction)
+    fork_usage_threshold: float = setting(0.6, checks.share, above_zero=True)
+    overflow_retries: int = setting(2, checks.at_least, 0)
+    overflow_fraction: float = setting(0.75, checks.fraction)
+    worker_turns_per_segment: int = setting(15, checks.positive)
+    worker_max_segments: int = setting(10, checks.positive)
+    worker_threshold: float = setting(0.70, checks.share, above_zero=True)
+    worker_fraction: float = setting(0.50, checks.fraction)
     worker_strict: bool = False
-    superseding_tools: tuple[str, ...] = ()
+    superseding_tools: tuple[str, ...] = setting((), checks.names, "names of tools")
     mode: Literal["rolling", "chronicle"] = "rolling"
     chronicle: ChronicleConfig = field(default_factory=ChronicleConfig)
-
-    def __post_init__(self) -> None:
-        checks.each(self, "context_window", checks.positive, unless=(None,))
-        checks.one_of("mode", self.mode, ("rolling", "chronicle"))
-        if not isinstance(self.chronicle, ChronicleConfig):
-            checks.refuse("chronicle", "a ChronicleConfig", self.chronicle)
-        self._check_thresholds()
-        fractions = "background_fraction aggressive_fraction emergency_fraction fork_reserve fork_fraction"
-        checks.each(self, f"{fractions} overflow_fraction worker_fraction", checks.fraction)
-        checks.each(self, "fork_usage_threshold worker_threshold", checks.share, above_zero=True)
-        counts = "retain_floor max_turns max_summary_tokens fork_floor worker_turns_per_segment"
-        checks.each(self, f"{counts} worker_max_segments", checks.positive)
-        checks.each(self, "retry_after_turns overflow_retries", checks.at_least, 0)
-        checks.one_of("summary_role", self.summary_role, SUMMARY_ROLES)
-        _check_template("summary_heading", self.summary_heading, {"n": "1", "first": 1, "last": 2})
-        checks.between("summary_stack_fraction", self.summary_stack_fraction, 0.01, 0.5)
-        _check_template("emergency_marker", self.emergency_marker, {"n": 1})
-        checks.one_of("fork_preflight", self.fork_preflight, ("budget", "usage"))
-        checks.boolean("worker_strict", self.worker_strict)
-        tools = checks.names("superseding_tools", self.superseding_tools, "names of tools")
-        object.__setattr__(self, "superseding_tools", tools)
-        checks.summariser(self)
 
     @classmethod
     def documented(cls, **settings: Any) -> TieredConfig:
@@ -278,16 +255,14 @@ class TieredConfig:
         }
         return cls(**{**form, **settings})
 
-    def _check_thresholds(self) -> None:
-        """Checks that 0 < background <= aggressive <= emergency <= 1."""
-        least, name = 0.0, "0"
-        for tier in ("background", "aggressive", "emergency"):
-            field = f"{tier}_threshold"
-            value = getattr(self, field)
-            checks.share(field, value, above_zero=True)
+    def _check_together(self) -> None:
+        """Checks that background <= aggressive <= emergency, and the kind of the settings of checkpoints."""
+        if not isinstance(self.chronicle, ChronicleConfig):
+            checks.refuse("chronicle", "a ChronicleConfig", self.chronicle)
+        for below, name in pairwise(("background_threshold", "aggressive_threshold", "emergency_threshold")):
+            least, value = getattr(self, below), getattr(self, name)
             if value < least:
-                checks.refuse(field, f">= {name}, {least}", value)
-            least, name = value, field
+                checks.refuse(name, f">= {below}, {least}", value)
 
     def window(self, named: int | None) -> int:
         """The window in tokens, for a caller that names *named*: the smaller known one, else the fallback."""
@@ -316,14 +291,3 @@ class TieredConfig:
     def summary_cap(self, window: int) -> int:
         """The maximum tokens of one summary: a quarter of the stack's budget at most, but at least 16."""
         return max(LEAST_SUMMARY, min(self.max_summary_tokens, self.stack_budget(window) // 4))
-
-
-def _check_template(field: str, value: object, places: Mapping[str, object]) -> None:
-    """Refuses a value that is not one line of text, or that has other places than *places*."""
-    said = ", ".join(f"{{{name}}}" for name in places)
-    if not isinstance(value, str) or not value.strip() or "\n" in value:
-        checks.refuse(field, "a line of text that is not blank", value)
-    try:
-        value.format(**places)
-    except (KeyError, IndexError, ValueError):
-        checks.refuse(field, f"a line of text with no places but {said}", value)

@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from typing import Literal
 
 from siltstone import checks
+from siltstone.checks import setting
 from siltstone.tokens import TokenRule
 
 # The settings of waterfall summaries, each checked when it is set.
 
 
 @dataclass(frozen=True, slots=True)
-class WaterfallConfig:
+class WaterfallConfig(checks.Summarising):
     """The settings of :class:`WaterfallCompactor`: when it compacts, and its requests to the model.
 
     Attributes:
@@ -46,33 +47,22 @@ class WaterfallConfig:
         ConfigError: a setting is out of its bounds. Carries ``field`` and ``value``.
     """
 
-    immediate_window: int = 64
-    recent_window: int = 64
-    step: int | None = None
+    immediate_window: int = setting(64, checks.positive)
+    recent_window: int = setting(64, checks.positive)
+    step: int | None = setting(None, checks.positive, unless=(None,))
     prompt_style: Literal["base", "instruct"] = "base"
-    stop: tuple[str, ...] = ()
-    temperature: float | None = None
-    max_tokens: int = 1024
-    attempts: int = 3
-    summary_timeout: float | None = 30.0
-    retry_delay: float = 0.5
-    longterm_budget_tokens: int | None = 2000
-    longterm_refresh: int = 8
-    cap_share: float = 0.5
+    stop: tuple[str, ...] = setting((), checks.names, "texts that are not empty")
+    temperature: float | None = setting(None, checks.share, unless=(None,))
+    max_tokens: int = setting(1024, checks.positive)
+    attempts: int = setting(3, checks.positive)
+    longterm_budget_tokens: int | None = setting(2000, checks.positive, unless=(None,))
+    longterm_refresh: int = setting(8, checks.at_least, 0)
+    cap_share: float = setting(0.5, checks.share, above_zero=True)
     ram_cap: int = 65_536
-    summarizer_window: int | None = None
-    estimator: str | TokenRule = "blocks"
+    estimator: str | TokenRule = setting("blocks", checks.estimator)
 
-    def __post_init__(self) -> None:
-        checks.each(self, "immediate_window recent_window max_tokens", checks.positive)
-        checks.each(self, "step longterm_budget_tokens", checks.positive, unless=(None,))
-        checks.one_of("prompt_style", self.prompt_style, ("base", "instruct"))
-        object.__setattr__(self, "stop", checks.names("stop", self.stop, "texts that are not empty"))
-        checks.each(self, "temperature", checks.share, unless=(None,))
-        checks.at_least("longterm_refresh", self.longterm_refresh, 0)
-        checks.share("cap_share", self.cap_share, above_zero=True)
+    def _check_together(self) -> None:
         checks.at_least("ram_cap", self.ram_cap, self.immediate_window + self.recent_window)
-        checks.summariser(self)
 
     @classmethod
     def documented(cls) -> WaterfallConfig:
