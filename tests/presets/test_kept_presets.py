@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -141,20 +142,39 @@ def test_commands_that_change_a_store_keep_the_files_of_its_preset_in_step(tmp_p
 
 @pytest.mark.parametrize("name", ["rustant", "meerkat", "waterfall", "spacebot"])
 def test_a_host_that_sends_its_requests_back_logs_each_message_once(tmp_path: Path, name: str) -> None:
-    """Without a system prompt and without the marks of summaries; the model always writes the same."""
-    small = {"immediate_window": 4, "recent_window": 4}
-    settings = {"waterfall": small, "spacebot": {"summary_role": "assistant"}}.get(name, {})
-    made, host, session = getattr(presets, name)(**settings), list[dict[str, Any]](), None
+    """Without a system prompt and without the marks of summaries; the model always writes the same.
+
+    Spacebot's model answers five turns late, after its request was cut: several views then have equal texts.
+    """
+    answers = threading.Event()
+    settings: dict[str, dict[str, Any]] = {
+        "waterfall": {"immediate_window": 4, "recent_window": 4},
+        "spacebot": {"summary_role": "assistant"},
+    }
+    made, host = getattr(presets, name)(**settings.get(name, {})), list[dict[str, Any]]()
+
+    def model(_: Any) -> str:
+        assert name != "spacebot" or answers.wait(60)
+        return "The river rose."
+
+    def opened() -> Session:
+        return Session.open(tmp_path, "chat", preset=made, context_window=8_000, model=model)
+
+    session = opened()
     for turn in range(30):
-        if session is None or (turn % 10 == 0 and name != "spacebot"):  # the process begins anew
-            opened = {"context_window": 8_000, "model": lambda _: "The river rose."}
-            session = Session.open(tmp_path, "chat", preset=made, **opened)
+        if turn in (10, 20) and name != "spacebot":  # the process begins anew
+            session = opened()
         if name == "rustant" and turn in (0, 15):
             for number in range(turn, turn + 3):
                 session.record_denial("shell", f"rm -rf {number}", f"use make {number}", "tidy up")
         session.observe([*host, {"role": "user", "content": f"Question {turn}: " + f"word{turn} " * 200}])
         request = json.loads(json.dumps(session.prepare().messages))
+        if turn % 5 == 4:
+            answers.set()
+            session.wait_for_compaction()
+            answers.clear()
         host = [{**raw, "content": unmarked(raw["content"])} for raw in request]
         host.append({"role": "assistant", "content": f"Answer {turn}: " + f"told{turn} " * 200})
+    answers.set()
     with session:
         assert (len(session.compactions()) > 2, len(session.log())) == (True, 59)

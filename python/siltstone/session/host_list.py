@@ -169,6 +169,8 @@ class HostList:
     _salt: bytes = b""
     _reported: frozenset[tuple[bytes, int]] = frozenset()  # forgotten messages that hooks were told of
     _summaries: dict[str, RangeSet] = field(default_factory=dict)  # known summary texts, to their messages
+    shown_of: int | None = None  # the compaction up to which ``_shown`` has the views
+    _shown: Sequence[Sequence[tuple[str, RangeSet]]] = ()  # their summaries without marks, newest view first
     _asked: set[bytes] = field(default_factory=set)  # digests of texts that were looked up in the log already
     _before: Sequence[Seen] = ()  # the list before, in which an object may stand more than once
     _seen: dict[int, Seen] = field(default_factory=dict)  # by id() of the object, which Seen keeps alive
@@ -213,10 +215,20 @@ class HostList:
                 continue
             newest = same[0]
             if newest.kind == "summary":
-                self._summaries[text] = union(newest.covers)
+                self._summaries.setdefault(text, union(newest.covers))
             elif newest.seq is not None:
                 self._substitutes[message_digest(text)] = newest.seq
         return self
+
+    def showing(self, head: int | None, views: Sequence[Sequence[Derived]]) -> HostList:
+        """The value that knows the derived texts of the *views*, newest first; *head* made the first."""
+        shown = [
+            [(chat.unmarked(row.raw), union(row.covers)) for row in rows if row.kind == "summary"]
+            for rows in views
+        ]
+        for view in reversed(shown):
+            self._summaries.update(view)
+        return replace(self, shown_of=head, _shown=shown)
 
     def outdated(self) -> HostList:
         """The value after messages of the log were forgotten: the log is read again before the next use."""
@@ -259,15 +271,39 @@ class HostList:
         session replaces no messages here.
         """
         found: dict[int, RangeSet] = {}
+        shown = self._as_shown(raws)
         for place, raw in enumerate(raws):
             text = _summary_text(raw)
             covers = self._summaries.get(text, self._covers_of_forgotten(raw)) if text else None
+            covers = shown.get(place, covers)
             if covers is not None:
                 if covers not in found.values() and not self._is_behind(raws[:place], covers):
                     found[place] = covers
             elif isinstance(raw, chat.SummaryMessage):
                 found[place] = ()
         return found
+
+    def _as_shown(self, raws: Sequence[RawMessage]) -> dict[int, RangeSet]:
+        """The places in *raws* of summaries without a mark, if a view had the same summaries in this order.
+
+        Several views may have had the same texts. The view counts whose summaries replace the fewest messages
+        that are in *raws*; of equal ones the newest.
+        """
+        texts = {place: _summary_text(raw) for place, raw in enumerate(raws)}
+        texts = {place: text for place, text in texts.items() if text in self._summaries}
+        bare = [place for place, text in texts.items() if chat.read_mark(text) is None]
+        wanted = [chat.unmarked(text) for text in texts.values()]
+        alike = [view for view in self._shown if [text for text, _ in view] == wanted] if bare else []
+        if not alike:
+            return {}
+        others = [self._sighted(at, raw).stands_for for at, raw in enumerate(raws) if at not in texts]
+
+        def replaced(view: Sequence[tuple[str, RangeSet]]) -> int:
+            digests = {self._digests[seq] for _, covers in view for seq in numbers(covers)}
+            return sum(each in digests for each in others)
+
+        covers = [covers for _, covers in min(alike, key=replaced)]
+        return {place: each for place, each in zip(texts, covers, strict=True) if place in bare}
 
     def gone(self, raws: Sequence[RawMessage], summaries: Iterable[int]) -> list[Seen]:
         """The summaries in *raws*, at the places *summaries*, that still have a forgotten text."""

@@ -5,14 +5,14 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from itertools import takewhile
+from itertools import islice, takewhile
 from typing import Any, Literal, TypeAlias
 
 from siltstone import messages as chat
 from siltstone.errors import HistoryConflictError, refuse
 from siltstone.events import CacheBroken, ForgottenReturned, HistoryBranched, HistoryContinued
 from siltstone.hooks import notify
-from siltstone.memory.log import Derived
+from siltstone.memory.log import Derived, ancestors
 from siltstone.messages import Message, RawMessage
 from siltstone.messages.message import RULE_ROLES
 from siltstone.recall import is_recalled, may_be_recalled
@@ -23,6 +23,8 @@ from siltstone.session.counters import CompactionClock
 from siltstone.session.host_list import HostList, Seen, has_cache_marks, is_rule, leading, without_cache_marks
 
 _log = logging.getLogger("siltstone")
+
+_VIEWS = 6  # the newest views whose summaries are known without marks: few are made between two requests
 
 OnConflict: TypeAlias = Literal["branch", "raise"]
 """The reaction to a host's list that has rewritten the past: follow it, or raise an error."""
@@ -403,23 +405,22 @@ def _learn(core: SessionCore, state: views.SessionState, raws: Sequence[RawMessa
         host = host.learned(core.redacted_rows(host.length, state.end))
     texts = host.unknown(raws)
     if texts:
+        head = state.version.head
+        if host.shown_of != head:
+            rows = islice(ancestors(core.rows, state.head), _VIEWS)
+            host = host.showing(head, [views.derived_of(core.rows, row.compaction) for row in rows])
         host = host.looked_up(texts, _derived_like(core, texts))
     core.state = replace(state, host=host)
     return core.state
 
 
 def _derived_like(core: SessionCore, texts: Sequence[str]) -> list[list[Derived]]:
-    """The derived rows with each of *texts*, or with the text without its mark: renewed texts have none.
-
-    A text may also be a summary of the view without its mark, as a documented system sends it.
-    """
+    """The derived rows with each of *texts*, or with the text without its mark: renewed texts have none."""
     found = core.rows.derived_like(texts)
     bare = {text: chat.unmarked(text) for text, rows in zip(texts, found, strict=True) if not rows}
     asked = [text for text in bare if bare[text] != text]
     known = dict(zip(asked, core.rows.derived_like([bare[text] for text in asked]), strict=True))
-    shown = [item.derived_id for item in core.view if item.message.provenance == "compaction_summary"]
-    own = {chat.unmarked(row.raw): [row] for row in core.rows.derived([each for each in shown if each])}
-    return [own.get(text) or rows or known.get(text, []) for text, rows in zip(texts, found, strict=True)]
+    return [rows or known.get(text, []) for text, rows in zip(texts, found, strict=True)]
 
 
 def _check_branch(

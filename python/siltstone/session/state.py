@@ -517,7 +517,7 @@ def load(log: SessionLog, view: View, head: CompactionRow | None, end: int) -> l
 
 def shown(log: SessionLog, view: View, row: NewCompaction) -> list[Item]:
     """The view right after *row*."""
-    derived = {each.derived_id: each for each in log.derived(_ids(row))}
+    derived = {each.derived_id: each for each in derived_of(log, row)}
     items: list[Item] = []
     for is_derived, pieces in groupby(row.view, _is_id):
         if is_derived:
@@ -527,6 +527,11 @@ def shown(log: SessionLog, view: View, row: NewCompaction) -> list[Item]:
     return items
 
 
+def derived_of(log: SessionLog, row: NewCompaction) -> list[Derived]:
+    """The derived texts in the view of *row*, in its order."""
+    return log.derived([piece for piece in row.view if isinstance(piece, int)])
+
+
 def originals(log: SessionLog, view: View, spans: Iterable[tuple[int, int]]) -> list[Item]:
     """The original messages of the log in *spans*."""
     return [view.measured(message, time) for message, time in messages_in(log, spans)]
@@ -534,8 +539,7 @@ def originals(log: SessionLog, view: View, spans: Iterable[tuple[int, int]]) -> 
 
 def shown_by(log: SessionLog, row: NewCompaction) -> RangeSet:
     """The messages of the log that the view of *row* shows, verbatim or by a substitute."""
-    derived = log.derived(_ids(row))
-    seqs = [(each.seq, each.seq + 1) for each in derived if each.seq is not None]
+    seqs = [(each.seq, each.seq + 1) for each in derived_of(log, row) if each.seq is not None]
     return union((piece for piece in row.view if isinstance(piece, tuple)), seqs)
 
 
@@ -600,10 +604,6 @@ def _derived(view: View, row: Derived) -> Item:
     from siltstone.session import rows
 
     return view.measured(rows.derived_item(row), row.created_at, row.derived_id)
-
-
-def _ids(row: NewCompaction) -> list[int]:
-    return [piece for piece in row.view if isinstance(piece, int)]
 
 
 def _is_id(piece: tuple[int, int] | NewRef | int) -> bool:
