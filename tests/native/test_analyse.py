@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from conftest import PROFILE
-from reference import analyse as twin, lexical, tokenize as word_twin
+from reference import analyse as twin, lexical, tables, tokenize as word_twin
 from siltstone import _native
 from siltstone.evaluation import RECORDED, load_dataset
 from strategies_text import assigned, texts_of_words
@@ -57,6 +57,10 @@ from vector_cases import cases
 def test_terms_worked_by_hand(text: str, expected: list[str]) -> None:
     assert _native.terms(text) == expected
     assert twin.terms(text) == expected
+
+
+def test_the_words_of_the_tables_are_part_of_the_name_of_the_analyser() -> None:
+    assert tables.digest() == "46e51e288d789fa878373d620d8617d0fdf17baf76651406583965f066035bbe"
 
 
 @pytest.mark.parametrize(

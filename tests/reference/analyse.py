@@ -13,10 +13,16 @@ from itertools import pairwise
 
 import snowballstemmer
 
-from reference.english import IRREGULAR, STOP_WORDS
-from reference.han import FUNCTION_CHARACTERS, is_han
-from reference.languages import FUNCTION_WORDS, STEMMERS
-from reference.scripts import STOP_WORDS as STOP_WORDS_OF_SCRIPTS, stem
+from reference.tables import (
+    FUNCTION_CHARACTERS,
+    FUNCTION_WORDS,
+    IRREGULAR,
+    STEMMERS,
+    STOP_WORDS,
+    STOP_WORDS_OF_SCRIPTS,
+    is_han,
+    stem,
+)
 from reference.tokenize import kind, lower, repaired
 
 __all__ = [
