@@ -450,17 +450,6 @@ def test_reserved_tokens_that_reach_a_tier_by_themselves_are_refused():
         TieredCompactor().check_overhead(800, 1_000)
 
 
-def test_the_documented_form_differs_where_the_page_says_so():
-    form = TieredConfig.documented(context_window=128_000)
-    assert (form.estimator, form.fork_preflight, form.worker_turns_per_segment) == ("flat_tools", "usage", 25)
-    assert form.emergency_marker == "[Emergency truncation: oldest messages removed to prevent overflow]"
-    assert (form.background_threshold, form.aggressive_threshold, form.emergency_threshold) == (
-        0.8,
-        0.85,
-        0.95,
-    )
-
-
 def test_no_job_is_begun_too_soon_after_one_that_failed():
     policy = TieredCompactor(TieredConfig(on_model_failure="fail"))
     falls_back = TieredCompactor()

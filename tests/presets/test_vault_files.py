@@ -66,16 +66,6 @@ def test_two_writers_of_one_session_write_each_message_once(tmp_path: Path) -> N
     assert len(set(texts)) == len(texts)
 
 
-def test_what_is_forgotten_leaves_the_vault(tmp_path: Path) -> None:
-    waterfall_of(tmp_path, 20)
-    small = presets.waterfall(immediate_window=4, recent_window=4)
-    with Session.open(tmp_path, "chat", preset=small, context_window=64_000) as session:
-        session.forget(text="Entry 3:")
-    texts = [path.read_text("utf-8") for path in (tmp_path / "vault").rglob("*.md")]
-    assert texts
-    assert not any("Entry 3:" in text for text in texts)
-
-
 def refusing(request: Any) -> str:
     raise AssertionError("nothing is to be written anew")
 

@@ -99,24 +99,6 @@ def test_waterfall(recorded: Messages, tmp_path: Path) -> None:
     assert len(vault.copies) == told.runs
 
 
-def test_the_requests_of_waterfall_are_the_documented_ones(tmp_path: Path) -> None:
-    asked = Scripted()
-    with session_of(tmp_path, "waterfall", 64_000, asked) as session:
-        for number in range(193):
-            session.append({"role": "user", "content": f"Entry {number}."})
-            if number in (128, 192):
-                session.prepare()
-    texts = ["".join(str(message["content"]) for message in each.messages) for each in asked.requests]
-    ending = "Summary (first-person perspective, I/me/my, no meta-commentary):\n> "
-    first = "".join(f"Entry {number}.\n" for number in range(65))
-    assert texts[0] == f"# Memories:\n{first}\n# {ending}"
-    recent = f"I noted {len(texts[0])} characters. " + " ".join(texts[0].split())[:400]
-    assert texts[1] == f"# Recent Summary:\n{recent.strip()}\n\n# Combined {ending}"
-    second = "".join(f"Entry {number}.\n" for number in range(65, 129))
-    assert texts[2] == f"# Memories:\n{second}\n# {ending}"
-    assert len(texts) == 3
-
-
 def test_spacebot(recorded: Messages, tmp_path: Path) -> None:
     """It stacks summaries, saves memories, and a fork finds them and what was said."""
     told = killed_and_reopened(tmp_path, recorded, "spacebot", 16_000)
@@ -371,38 +353,6 @@ def read_vmem(path: Path) -> dict[str, tuple[float, ...]]:
         at += 4 * dimension
     assert at == len(data)
     return found
-
-
-def test_what_openclaw_trims_is_recalled_in_the_next_turn_once_and_within_its_cap(tmp_path: Path) -> None:
-    """What is protected fills the window, so that no trim can keep what is asked for: recall brings it."""
-    secret = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
-    evidence = "The staging certificate expires on 2027-03-04 in Falkenburg."
-    with session_of(tmp_path, "openclaw", 16_000, Scripted()) as session:
-        session.append({"role": "user", "content": evidence})
-        session.append({"role": "assistant", "content": f"I noted it, and the token {secret}."})
-        for number in range(40):
-            session.append({"role": "user", "content": f"Tell me of module m{number}. " + "filler " * 100})
-            prepared = session.prepare()
-            recalled = [raw for raw in prepared.messages if isinstance(raw, RecalledMessage)]
-            assert len(recalled) <= 1
-            assert session.prepare().recalled == prepared.recalled
-            session.append({"role": "assistant", "content": f"Module m{number} is fine. " + "filler " * 100})
-        assert "Falkenburg" not in said(prepared.messages)
-        assert session.search("staging certificate Falkenburg", 1)[0].content == evidence
-        for text in ("And now Falkenburg:", "when does the staging certificate expire in Falkenburg?"):
-            session.append({"role": "user", "content": text})
-            session.append({"role": "assistant", "content": "Wait. " + "x" * 16_000})
-        session.append({"role": "user", "content": "Falkenburg?"})
-        prepared = session.prepare()
-        assert evidence in prepared.recalled
-        assert session.recall("staging certificate Falkenburg") != ""
-        assert session._core.view.rule.count_text(prepared.recalled) <= 1_600
-        place = [isinstance(raw, RecalledMessage) for raw in prepared.messages].index(True)
-        assert place == 0, "behind the system prompt, and there is none"
-        assert len(prepared.history) == len(session.log()), "a trim is of one request"
-    files = [path for path in tmp_path.rglob("*") if path.is_file()]
-    assert len(files) >= 3
-    assert not any(secret.encode() in path.read_bytes() for path in files)
 
 
 def looked_up(number: int, question: str, result: str) -> Messages:

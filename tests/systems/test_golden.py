@@ -13,7 +13,6 @@ import pytest
 
 from recorded_agent import Scripted, session_of
 from siltstone import presets
-from siltstone.messages import unmarked
 
 
 def user(content: str) -> dict[str, Any]:
@@ -148,43 +147,19 @@ def test_what_a_preset_has_to_say_to_the_model_is_in_the_next_request(tmp_path: 
             assert (after.tokens > before.tokens) == (name == "rustant")
 
 
-def test_rustant_keeps_ten_of_twenty_one_and_asks_seldom(tmp_path: Path) -> None:
-    """Message 21 is one too many; a run leaves half of the limit: 200 messages are 17 calls of a model."""
-    asked = Scripted()
-    with session_of(tmp_path, "rustant", 64_000, asked) as session:
-        for number in range(20):
+@pytest.mark.parametrize("name", ["spacebot", "rustant", "waterfall"])
+def test_a_summary_is_sent_without_its_mark_and_known_when_a_host_sends_it_again(
+    tmp_path: Path, name: str
+) -> None:
+    with session_of(tmp_path, name, 64_000, Scripted()) as session:
+        for number in range(130):
             session.append((assistant if number % 2 else user)(f"message {number}"))
-            assert len(session.prepare().history) == number + 1
-        assert not session.compactions()
-        session.append(user("message 20"))
-        [summary, *rest] = session.prepare().history
-        assert rest == session.log()[11:]
-        assert session.compactions()[0].covers == ((0, 11),)
-        assert unmarked(summary["content"]).startswith("[Summary of earlier messages]")
-        for number in range(21, 200):
-            session.append((assistant if number % 2 else user)(f"message {number}"))
-            assert len(session.prepare().history) <= 21
-        runs = [each.covers for each in session.compactions()]
-    assert runs[:3] == [((0, 11),), ((0, 22),), ((0, 33),)], "each leaves ten messages and the summary"
-    assert len(asked.requests) == len(runs) == 17
-    assert {request.purpose for request in asked.requests} == {"summary"}
-    assert {request.temperature for request in asked.requests} == {None}
-
-
-@pytest.mark.parametrize(("tokens", "trims"), [(8_000, False), (8_001, True)])
-def test_openclaw_trims_above_its_safe_limit(tmp_path: Path, tokens: int, trims: bool) -> None:
-    """16,000 less 4,000 and less 4,000; a token is three UTF-16 units, rounded up in each message."""
-    with session_of(tmp_path, "openclaw", 16_000, Scripted()) as session:
-        for number in range(8):
-            text = f"note {number} about tides".ljust(2_400, "x")
-            session.append((assistant if number % 2 else user)(text))
-        session.append(assistant("x" * 3 * (tokens - 8 * 800 - 100)), user("y" * 300))
-        assert session._core.view.tokens == tokens
+        session.compact()
         prepared = session.prepare()
-        assert bool(prepared.outcomes) == trims
-        # of equals the oldest goes first, but for the user's message that opens the history
-        assert prepared.trimmed == (((1, 2),) if trims else ())
-        assert not session.compactions(), "a trim is of one request"
+        assert "[Summary level" in str(prepared.history)
+        assert "[Summary level" not in str(prepared.messages)
+        session.observe([*json.loads(json.dumps(prepared.messages)), user("Go on.")])
+        assert len(session.log()) == 131
 
 
 def test_the_block_of_openclaw_byte_for_byte(tmp_path: Path) -> None:

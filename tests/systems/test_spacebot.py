@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +10,10 @@ import pytest
 
 from gates import Gate
 from recorded_agent import Scripted, session_of
-from siltstone import CompletionRequest, ConfigError, Session, presets
-from siltstone.engine import Compacted, Failed
+from siltstone import ConfigError, Session, presets
+from siltstone.engine import Compacted
 from siltstone.messages import read_history, unmarked
 
-CONTINUE = "Continue where you left off. Older context has been compacted."
 TEXT = 1_600  #: characters of a message: 400 tokens by ``flat_tools``, so 32 of them are 0.80 of 16,000
 
 
@@ -63,72 +61,6 @@ def test_the_tiers_and_their_cuts_worked_out_by_hand(
         assert tiers[:1] == ([] if tier is None else [tier])
         covered = [each.covers for each in session.compactions()[:1]]
         assert covered == ([] if tier is None else [((0, cut),)])
-
-
-def test_a_failure_changes_nothing_and_the_emergency_asks_no_model(tmp_path: Path) -> None:
-    asked: list[str] = []
-
-    def broken(request: CompletionRequest) -> str:
-        asked.append(request.purpose)
-        raise RuntimeError("the provider is down")
-
-    made = presets.spacebot(retry_delay=0.0)
-    with session_of(tmp_path, made, 16_000, broken) as session:
-        session.append(*map(said, range(32)))
-        before = [str(raw) for raw in session.history()]
-        session.prepare()
-        assert session.wait_for_compaction(60)
-        prepared = session.prepare()
-        assert [each.reason for each in prepared.outcomes if isinstance(each, Failed)] == ["llm_failed"]
-        assert [str(raw) for raw in prepared.history] == before
-        calls = len(asked)
-        session.append(*map(said, range(32, 38)))
-        prepared = session.prepare()
-        assert [type(each) for each in prepared.outcomes] == [Compacted]
-        assert len(asked) == calls
-        [marker, *rest] = prepared.history
-        assert "[Emergency truncation: oldest messages removed to prevent overflow]" in str(marker["content"])
-        assert rest == [said(number) for number in range(19, 38)]
-        assert len(session.log()) == 38
-
-
-def test_two_retries_after_an_overflow_and_then_the_last_words(tmp_path: Path) -> None:
-    """Three quarters leave each time: of 30 messages 22, then of the marker and 8 others 6 more."""
-    sent: list[list[Any]] = []
-
-    def provider(messages: list[Any]) -> str:
-        sent.append(messages)
-        raise ValueError("prompt is too long: 300000 tokens > 200000 maximum")
-
-    with session_of(tmp_path, "spacebot", 16_000, Scripted()) as session:
-        session.append(*map(said, range(30)))
-        answer = session.ask(provider)
-        assert len(sent) == 3
-        assert answer.retries == 2
-        assert answer.partial == said(29)["content"]
-        assert [each[-1]["content"] for each in sent[1:]] == [CONTINUE, CONTINUE]
-        originals = [[raw for raw in each if raw in session.log()] for each in sent]
-        assert [len(each) for each in originals[:2]] == [30, 8]
-        assert len(originals[2]) < 8
-        assert session.log() == [said(number) for number in range(30)]
-
-
-def test_checkpoints_are_a_mode_of_the_preset(tmp_path: Path) -> None:
-    """40 messages are the interval: a checkpoint of all that came, and a view that shows it."""
-    made = presets.spacebot.from_config(
-        '[defaults]\ncontext_window = 64000\n[defaults.compaction]\nmode = "chronicle"\n'
-    )
-    with session_of(tmp_path, made, 64_000, Scripted()) as session:
-        for number in range(90):
-            session.append(said(number))
-            session.prepare()
-            session.wait_for_compaction(60)
-        kept = session.checkpoints()
-        assert len(kept) >= 2
-        spans = [(each.start, each.end) for each in kept]
-        assert spans[0][0] == 0
-        assert all(one[1] == other[0] for one, other in pairwise(spans)), "contiguous"
-        assert len(session.log()) == 90
 
 
 def test_summaries_and_markers_of_the_assistant_are_known_after_a_restart_and_in_a_hosts_list(
