@@ -6,7 +6,6 @@ import asyncio
 import json
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -335,20 +334,6 @@ def test_the_first_message_of_a_checkpoint_is_edited_and_that_of_a_new_saver_beg
     assert [each.text for each in run.sent[-1]] == ["Edited?", "Two.", "Hi"]
 
 
-def test_a_checkpoint_on_disk_goes_on_in_another_process(tmp_path: Path) -> None:
-    sqlite = pytest.importorskip("langgraph.checkpoint.sqlite", reason="needs langgraph-checkpoint-sqlite")
-    for life in range(3):
-        with (
-            sqlite.SqliteSaver.from_conn_string(str(tmp_path / "state.sqlite")) as saver,
-            opened(path=tmp_path, memory=True, policy=None, model=None) as session,
-        ):
-            agent, run = clerk([Say("Noted.")], [SiltstoneMiddleware(session)], checkpointer=saver)
-            agent.invoke(said("Hi"), on("1"))
-            assert len(run.sent[0]) == 2 * life + 1
-            assert len(session.log()) == 2 * life + 2
-            assert session.compactions() == []
-
-
 def test_a_run_without_a_thread_is_refused_where_there_is_a_session_for_each() -> None:
     agent, _ = clerk([Say("No.")], [SiltstoneMiddleware(lambda _: opened())], checkpointer=None)
     with pytest.raises(ConfigError, match="named no conversation"):
@@ -388,17 +373,6 @@ def test_an_interrupt_and_its_answer_leave_log_and_state_alike() -> None:
     assert broken_tool_groups(read_history(CASE.neutral(run.sent[0]))) == 0
     assert [each["role"] for each in session.log()] == ["user", "assistant", "tool", "tool", "assistant"]
     assert session.compactions() == []
-
-
-def test_a_state_that_was_set_back_makes_a_branch() -> None:
-    session = opened()
-    agent, run = clerk([Say("One."), Say("Two."), Say("Another two.")], [SiltstoneMiddleware(session)])
-    agent.invoke(said("First?"), on("1"))
-    before = agent.get_state(on("1")).config
-    agent.invoke(said("Second?"), on("1"))
-    agent.invoke(said("Or this?"), before)
-    assert [each.text for each in run.sent[-1]] == ["First?", "One.", "Or this?"]
-    assert [each.reason for each in session.compactions()] == ["branch"]
 
 
 def test_an_agent_inside_of_a_graph_goes_on_with_its_own_session() -> None:

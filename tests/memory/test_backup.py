@@ -49,15 +49,6 @@ def test_the_copy_is_one_file_and_no_larger_than_what_it_holds(tmp_path: Path) -
     assert [file.name for file in database(tmp_path / "two").parent.iterdir()] == ["memory.sqlite3"]
 
 
-def test_what_was_forgotten_is_not_in_the_copy(tmp_path: Path) -> None:
-    with MemoryStore.open(tmp_path / "one") as store:
-        summary_log(store, "a").append([message('"canary"')], expected_next=0, clock="")
-        store.index("a", entries("the canary sings", "silt"))
-        store.forget(session_id="a", text="canary")
-        store.backup(tmp_path / "two")
-    assert b"canary" not in database(tmp_path / "two").read_bytes()
-
-
 def test_a_store_that_is_there_is_not_overwritten(tmp_path: Path) -> None:
     fill(tmp_path / "one")
     fill(tmp_path / "two")

@@ -304,22 +304,6 @@ def test_the_order_of_a_reranker_counts_and_not_the_scores_that_it_left() -> Non
     assert [each.source_range[0] for each in in_time(hits, 1)] == [30]
 
 
-@pytest.fixture
-def talk(tmp_path: Path) -> MemoryStore:
-    store = MemoryStore.open(tmp_path)
-    texts = [f"the kettle number {n}" if n % 10 == 3 else f"silt of day {n}" for n in range(60)]
-    store.index("s", [Entry(text, (n, n + 1)) for n, text in enumerate(texts)])
-    return store
-
-
-@pytest.mark.parametrize("ranker", ["lexical", "cosine", "hybrid"])
-def test_a_store_gives_mentions_as_they_were_said(talk: MemoryStore, ranker: Any) -> None:
-    found = talk.search("s", "kettle", 6, ranker=ranker, order="time")
-    assert [each.source_range[0] for each in found] == [3, 13, 23, 33, 43, 53]
-    best = talk.search("s", "kettle", 6, ranker=ranker)
-    assert {each.content for each in best} >= {"the kettle number 53"}
-
-
 def test_a_session_leaves_out_what_is_in_context_and_spreads_the_rest(tmp_path: Path) -> None:
     session = Session.open(tmp_path, "s", context_window=4_000)
     for n in range(80):

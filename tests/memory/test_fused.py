@@ -249,15 +249,6 @@ def test_a_hybrid_hit_explains_both_sides_and_its_age(tmp_path: Path) -> None:
     assert hit.score == pytest.approx((0.7 * explain["cosine"] + 0.3) * explain["decay"])
 
 
-def test_age_takes_nothing_where_nobody_asks_for_it(tmp_path: Path) -> None:
-    with MemoryStore.open(tmp_path) as store:
-        store.index("a", [Entry("silt", created_at=days_ago(3_000))])
-        for ranker in ("lexical", "cosine"):
-            (hit,) = store.search("a", "silt", ranker=ranker, now=NOW, explain=True)
-            assert hit.explain is not None
-            assert hit.explain["decay"] == 1.0
-
-
 @pytest.mark.parametrize("ranker", ["lexical", "cosine", "hybrid"])
 def test_age_takes_by_the_day_down_to_a_floor(tmp_path: Path, ranker: str) -> None:
     with MemoryStore.open(tmp_path, decay=Decay(per_day=0.9, floor=0.5)) as store:

@@ -264,17 +264,6 @@ def test_one_text_that_fails_does_not_keep_the_others_from_their_vectors(tmp_pat
         assert store.lacking_vectors == 0
 
 
-def test_an_embedder_that_comes_back_goes_on_where_it_was(tmp_path: Path) -> None:
-    embedder = Failing(raising)
-    with MemoryStore.open(tmp_path, embedder=embedder) as store:
-        store.index("a", entries(*(f"silt {n}" for n in range(50))))
-        assert not store.flush(300)
-        assert store.lacking_vectors == 50
-        embedder.wrong = lambda _text: False
-        assert store.flush(300)
-        assert len(embedder.documents) == 50
-
-
 def test_a_hanging_embedder_keeps_no_search_longer_than_was_said(tmp_path: Path) -> None:
     told: list[Any] = []
     embedder = Hanging()

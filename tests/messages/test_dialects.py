@@ -21,7 +21,6 @@ from siltstone.messages import (
     in_flight,
     indexable_text,
     indexable_texts,
-    names_own_tool,
     read_history,
     read_message,
 )
@@ -459,13 +458,6 @@ def test_an_assistant_may_say_nothing(raw: dict[str, Any]) -> None:
     assert read_message(raw, 0).parts == ()
 
 
-def test_a_compaction_of_the_provider_is_read_and_never_indexed() -> None:
-    block = {"type": "compaction", "content": "What was said.", "signature": "c2ln", "encrypted_content": "x"}
-    message = read_message({"role": "assistant", "content": [block]}, 0)
-    assert message.parts == (Part("compaction", "What was said."),)
-    assert indexable_text(message) == ""
-
-
 # -- the parts of a message that are indexed ---------------------------------------------------
 
 
@@ -598,13 +590,3 @@ def test_an_answer_without_its_call_is_a_tools_answer_like_any_other() -> None:
     answer = {"role": "tool", "tool_call_id": "c", "content": "found"}
     assert list(indexable_texts(read_history([answer]))) == ["found"]
     assert list(indexable_texts(read_history([{**answer, "name": "memory_search"}]))) == [""]
-
-
-@given(name=names)
-def test_a_prefix_of_a_host_leaves_the_name_ours(name: str) -> None:
-    assert names_own_tool(name)
-
-
-@given(name=st.one_of(foreign, st.none(), st.just("")))
-def test_other_tools_are_not_ours(name: str | None) -> None:
-    assert not names_own_tool(name)

@@ -8,12 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from compacting import assistant, exchange, filler, user
-from playing import Play
 from shapes import ask, call, fc, out, result, results, rs, say, thought, use
-from siltstone import TieredCompactor, TieredConfig
-from siltstone.compaction import Trigger
-from siltstone.engine import Compacted
 from siltstone.messages import (
     RepairedMessage,
     broken_tool_groups,
@@ -347,16 +342,3 @@ def test_sb_59_only_calls_before_the_last_answer_are_taken_for_dead_and_answered
     assert [raw for raw in healed.messages if raw in history] == history, "no call and no result leaves"
     assert {"role": "tool", "tool_call_id": "a", "content": NO_RESULT} in healed.messages
     assert not any(raw.get("tool_call_id") == "d" for raw in healed.messages), "it may still be answered"
-
-
-def test_sb_60_a_repair_finds_nothing_after_a_compaction():
-    session = Play(TieredCompactor(TieredConfig(retry_delay=0)), window=4_000)
-    for n in range(12):
-        session.append(user(f"Request {n}."), *exchange(f"c{n}", filler(60)), assistant("Done."))
-    for action in ("background", "aggressive", "emergency"):
-        outcome = session.compact(Trigger("fraction", action, context_window=4_000))
-        assert isinstance(outcome, Compacted)
-        sent = [message.raw for message in session.view]
-        healed = repair(sent)
-        assert healed.findings == (), action
-        assert [id(raw) for raw in healed.messages] == [id(raw) for raw in sent]

@@ -8,7 +8,6 @@ import pickle
 import random
 from collections import UserDict
 from dataclasses import replace
-from pathlib import Path
 from types import MappingProxyType
 from typing import Any, cast
 
@@ -17,7 +16,6 @@ from hypothesis import given, strategies as st
 
 import strategies
 from shapes import ask, blocks, call, fc, out, result, results, rs, say, thought, use
-from siltstone import CompactionConfig, Session, ThresholdCompactor
 from siltstone.errors import ConversionLossError, InvalidMessageError
 from siltstone.messages import (
     Dialect,
@@ -386,18 +384,6 @@ def test_a_caller_s_own_key_of_our_name_is_kept(raw: dict[str, Any], own: Any) -
     assert type(again) is dict
     assert encode(again) == encode(raw)
     assert canonical_bytes(again) == canonical_bytes(raw)
-
-
-def test_mk_21_after_restarts_only_the_newest_version_is_sent(tmp_path: Path) -> None:
-    policy = ThresholdCompactor(CompactionConfig(auto_compact_threshold=2_000))
-    for version in (1, 2, 3):
-        with Session.open(tmp_path, "s", policy=policy, model=lambda request: "What was said.") as session:
-            session.append(KeyedSystemMessage(f"Rules {version}.", "rules", version))
-            for number in range(4):
-                session.append({"role": "user", "content": f"Question {number}. " + "word " * 200})
-                prepared = session.prepare()
-                session.append({"role": "assistant", "content": "Answer. " * 100})
-    assert [raw["content"] for raw in prepared.messages if raw["role"] == "system"] == ["Rules 3."]
 
 
 # -- from one dialect to another ---------------------------------------------------------------

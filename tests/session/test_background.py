@@ -249,14 +249,6 @@ def test_sb_75_the_log_has_usage_in_percent_action_turns_and_error(caplog: pytes
     assert {vars(record)["session_id"] for record in records.values()} == {"s"}
 
 
-def test_a_closed_session_gives_up_its_job_and_tells_so():
-    gate, hook = Gate(), RecordingHook()
-    with begun(gate, hook):
-        pass
-    gate.open.set()
-    assert [e.reason for e in hook.events if isinstance(e, CompactionFailed)] == ["cancelled"]
-
-
 def test_a_pin_that_came_meanwhile_stays():
     gate = Gate()
     with begun(gate) as session:

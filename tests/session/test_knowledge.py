@@ -18,7 +18,7 @@ import siltstone
 from conftest import PROFILE
 from conversations import assistant, exchange, small, user
 from interrupting import interrupted_at, lines_of
-from siltstone import MemoryStore, RecallConfig, Session, SimpleMemoryStore
+from siltstone import MemoryStore, Session, SimpleMemoryStore
 from siltstone.engine import Compacted
 from siltstone.errors import InvalidArgumentsError, StoreIoError
 from siltstone.events import ExtractionFailed, FactsUpdated
@@ -164,26 +164,6 @@ def test_what_was_not_read_is_read_when_the_session_is_next_opened(tmp_path: Pat
     with opened(tmp_path, model=model) as session:
         session.learn()
         assert len(model.asked) == 1, "and once alone"
-
-
-def test_an_extraction_that_is_interrupted_has_noted_nothing_and_is_made_again(tmp_path: Path) -> None:
-    class Interrupted(BaseException):
-        pass
-
-    model = Model(Interrupted())  # type: ignore[arg-type]
-    with opened(tmp_path, model=model) as session:
-        session._begin_reader = lambda: None  # type: ignore[method-assign]
-        compacted(session)
-        model.facts = Interrupted()
-
-        def ask(request: siltstone.CompletionRequest) -> siltstone.Completion:
-            raise Interrupted
-
-        session._model = ask
-        with pytest.raises(Interrupted):
-            session.learn()
-        session._model = Model()
-        assert [fact.content for fact in session.learn().added] == [FACT["content"]]
 
 
 def test_a_write_that_fails_fails_no_compaction_and_is_made_good(
@@ -548,17 +528,6 @@ def test_a_fork_has_the_facts_of_its_session_or_of_its_namespace_once(tmp_path: 
             session.save("The API is on port 3000")
             with session.fork(f"fork of {scope}") as fork:
                 assert contents(fork) == ["The API is on port 3000"]
-
-
-def test_a_fact_that_the_model_forgets_leaves_the_turn_that_recalled_it(tmp_path: Path) -> None:
-    every = RecallConfig(auto_recall_min_score=0.0)
-    with opened_without_model(tmp_path, allow_forget=True, recall=every) as session:
-        session.append(user("hello"), assistant("hi"))
-        fact = session.save("The API is on port 3000")
-        session.append(user("Which port has the API?"))
-        assert "3000" in json.dumps(session.prepare().messages)
-        assert json.loads(session.memory_forget.call({"ids": [fact.id]})) == {"forgotten": 1}
-        assert "3000" not in json.dumps(session.prepare().messages)
 
 
 def test_facts_are_read_where_the_note_of_their_changes_is_damaged(tmp_path: Path) -> None:

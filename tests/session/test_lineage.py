@@ -291,19 +291,6 @@ def test_a_summary_is_written_anew_on_request_and_the_request_can_be_undone(tmp_
         assert session.history() == before
 
 
-def test_what_was_forgotten_is_not_read_again(tmp_path: Path) -> None:
-    model = Forgetful()
-    with Session.open(tmp_path, "s", policy=policy(), model=model) as session:
-        talk(session, "The host is alpha.")
-        talk(session, "The port is new.")
-        session.forget(text="The host is alpha.")
-        asked = len(model.asked)
-        assert isinstance(session.resummarize(), Compacted)
-        assert len(model.asked) > asked
-        assert "alpha" not in model.asked[-1][0]
-        assert "The port is new." in summary_of(session)
-
-
 @pytest.mark.parametrize(
     ("chosen", "reason"),
     [
