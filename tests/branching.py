@@ -1,7 +1,5 @@
 """Makes sessions that follow a host's list, for the tests of branches."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Histories for the tests of policies, and a driver that runs a policy's flow over one."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """Conversations for the tests of a session."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from typing import Any

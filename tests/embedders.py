@@ -1,7 +1,5 @@
 """Embedders for tests: one counts its calls, others fail in different ways, others need an extra."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable, Sequence
 from importlib.util import find_spec
@@ -12,8 +10,6 @@ import pytest
 
 from siltstone import _native
 from siltstone.embedding import MiniLMEmbedder, StaticEmbedder
-
-__all__ = ["EXTRAS", "Counting", "Failing", "Hanging", "installed"]
 
 #: Embedders whose weights come with an extra, and the packages that it brings.
 EXTRAS: dict[Any, tuple[str, ...]] = {

@@ -1,15 +1,11 @@
 """Runs work in a forked child, and returns the result."""
 
-from __future__ import annotations
-
 import os
 import select
 import signal
 import time
 import warnings
 from collections.abc import Callable
-
-__all__ = ["PATIENCE", "in_child"]
 
 PATIENCE = 300.0  #: seconds until a child counts as hung
 

@@ -1,7 +1,5 @@
 """A model that waits until a test lets it answer, so that no test depends on time."""
 
-from __future__ import annotations
-
 import threading
 from typing import Any
 

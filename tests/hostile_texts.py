@@ -1,10 +1,6 @@
 """Texts that try to break out of a recalled block, for the tests of the block and of a session."""
 
-from __future__ import annotations
-
 import itertools
-
-__all__ = ["DOCUMENTED", "TAGS", "hostile"]
 
 DOCUMENTED = """<recalled-context source="memory-context">
 

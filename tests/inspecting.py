@@ -1,7 +1,5 @@
 """A store to look at, and a client of the inspector's pages."""
 
-from __future__ import annotations
-
 import json
 import re
 import subprocess

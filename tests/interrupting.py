@@ -1,7 +1,5 @@
 """Raises an interrupt at any line of siltstone's code, as Ctrl-C or a host's timer could."""
 
-from __future__ import annotations
-
 import copy
 import gc
 import linecache

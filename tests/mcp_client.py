@@ -1,7 +1,5 @@
 """The real client of the package ``mcp`` in both major versions, with one interface for the tests."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

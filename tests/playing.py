@@ -3,8 +3,6 @@
 It stores nothing on disk. It calls a policy as ``compaction/base.py`` describes it for a session.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Shared parts of the tests of presets: the settings of a preset, and a small session of ``waterfall``."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Stores in PostgreSQL for tests. The tables are made once for each server, and emptied for each test."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any
@@ -12,8 +10,6 @@ from psycopg_pool import ConnectionPool
 
 from siltstone.postgres import PostgresStore, setup
 from siltstone.postgres.schema import TABLES
-
-__all__ = ["PostgresPool", "over_postgres", "pooled"]
 
 ALL = (*TABLES, "root", "step")
 

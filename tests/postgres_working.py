@@ -23,8 +23,6 @@ from siltstone.memory import Entry
 from siltstone.memory.convert import new_entry
 from siltstone.memory.log import NewCompaction, NewMessage
 
-__all__ = ["Writer", "context", "hurry", "opened", "problems", "said", "seen", "until", "work"]
-
 SESSION = "tortured"
 PATIENCE = 300  # seconds, in place of the 10 and the 30 of who waits for a user
 

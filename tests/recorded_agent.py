@@ -5,8 +5,6 @@ boundary before each model call, and kills itself after message KILL_AT. PLACE/t
 each boundary, and whether each request keeps the promises of the system.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import signal

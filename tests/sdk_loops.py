@@ -1,7 +1,5 @@
 """Small agents as users write them: a session, a real SDK, and a loop around a model that calls tools."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any
@@ -11,8 +9,6 @@ import openai
 
 from siltstone import Session, Tool
 from siltstone.tools.base import Format, dispatch
-
-__all__ = ["AGENTS", "Agent", "AnthropicAgent", "ChatAgent", "ResponsesAgent"]
 
 
 class Agent(ABC):

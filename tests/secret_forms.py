@@ -3,15 +3,11 @@
 None of them was ever in use. They are put together at run time, so that no file of the project contains one.
 """
 
-from __future__ import annotations
-
 import base64
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from random import Random
-
-__all__ = ["FORMS", "LOGINS", "Planted", "drawn", "plant"]
 
 LOWER = "abcdefghijklmnopqrstuvwxyz"
 UPPER = LOWER.upper()

@@ -4,11 +4,7 @@
 dialect, ``fc``, ``out`` and ``rs`` of the Responses API; ``ask`` and ``say`` have the same form in all.
 """
 
-from __future__ import annotations
-
 from typing import Any
-
-__all__ = ["ask", "blocks", "call", "fc", "out", "result", "results", "rs", "say", "thought", "use"]
 
 
 def ask(text: str = "go") -> dict[str, Any]:

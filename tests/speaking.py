@@ -1,14 +1,10 @@
 """Makes messages of a user, a model and its tools in each dialect. Every text has a unique word."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 from conversations import Raw
-
-__all__ = ["DIALECTS", "Dialect", "Speaker"]
 
 Dialect: TypeAlias = Literal["openai.chat", "anthropic", "openai.responses"]
 DIALECTS: tuple[Dialect, ...] = ("openai.chat", "anthropic", "openai.responses")

@@ -1,7 +1,5 @@
 """Entries, messages and compactions for the tests of stores, and access to a store from another process."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from collections.abc import Sequence

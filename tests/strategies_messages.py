@@ -1,18 +1,11 @@
 """Generates messages of OpenAI chat and of Anthropic for the property tests."""
 
-from __future__ import annotations
-
 from functools import cache
 from typing import Any
 
 from hypothesis import strategies as st
 
 from strategies_values import PIXEL, Raw, json_objects, json_values, texts
-
-__all__ = [
-    "anthropic_messages", "anthropic_result", "anthropic_use", "anthropic_user_blocks", "openai_call",
-    "openai_messages", "openai_parts", "plain_messages", "result_contents", "thinking",
-]  # fmt: skip
 
 
 @cache

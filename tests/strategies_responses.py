@@ -1,15 +1,11 @@
 """Generates items of the Responses API for the property tests."""
 
-from __future__ import annotations
-
 from functools import cache
 from typing import Any
 
 from hypothesis import strategies as st
 
 from strategies_values import PIXEL, Raw, json_objects, json_values, texts
-
-__all__ = ["call_item", "hosted_items", "output_item", "responses_items", "user_blocks"]
 
 PICTURE = f"data:image/png;base64,{PIXEL}"
 KINDS = ["function_call"] * 4 + ["custom_tool_call", "shell_call", "apply_patch_call", "computer_call"]

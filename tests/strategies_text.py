@@ -5,14 +5,10 @@ compared only over code points that Python's tables assign. ``native/test_tokeni
 classify each of them in the same way.
 """
 
-from __future__ import annotations
-
 import unicodedata
 from collections.abc import Iterator
 
 from hypothesis import strategies as st
-
-__all__ = ["any_texts", "assigned", "texts_of_words"]
 
 
 def assigned() -> Iterator[str]:

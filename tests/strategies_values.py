@@ -1,13 +1,9 @@
 """Generates the texts and JSON values of histories."""
 
-from __future__ import annotations
-
 from functools import cache
 from typing import Any, TypeAlias
 
 from hypothesis import strategies as st
-
-__all__ = ["PIXEL", "WORDS", "Raw", "json_objects", "json_values", "texts"]
 
 Raw: TypeAlias = dict[str, Any]
 

@@ -3,8 +3,6 @@
 It fills in the versions and ids of writes, so that a test only names the values that matter to it.
 """
 
-from __future__ import annotations
-
 import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
@@ -16,8 +14,6 @@ from siltstone.memory.base import Store
 from siltstone.memory.convert import new_entry
 from siltstone.memory.entry import Entry
 from siltstone.memory.log import CommitReceipt, LogRow, NewMessage, SessionVersion, UndoReceipt
-
-__all__ = ["CompactionRow", "LogRow", "LogState", "NewCompaction", "NewMessage", "SummaryLog", "summary_log"]
 
 _T = TypeVar("_T")
 

@@ -4,8 +4,6 @@ Their windows are smaller than they were told, their summariser is dead for a qu
 search their memory all the while. Needs the dependency group ``sdk``; nothing leaves the machine.
 """
 
-from __future__ import annotations
-
 import json
 import random
 from collections.abc import Callable

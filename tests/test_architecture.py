@@ -1,7 +1,5 @@
 """Does a room import rooms of lower floors alone? The floors are those of docs/design/house.md."""
 
-from __future__ import annotations
-
 import ast
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Does every row that was promised have a test that is named after it, and does the page say which?"""
 
-from __future__ import annotations
-
 import ast
 import re
 from collections import defaultdict

@@ -1,7 +1,5 @@
 """Do the examples of README and docs/ run, and do their links lead somewhere?"""
 
-from __future__ import annotations
-
 import ast
 import asyncio
 import inspect

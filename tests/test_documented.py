@@ -1,7 +1,5 @@
 """The documented formulas, by values that were worked out by hand."""
 
-from __future__ import annotations
-
 from hashlib import sha256
 from math import log, sqrt
 

@@ -1,7 +1,5 @@
 """``compact``, ``acompact`` and ``plan`` on plain lists: acting now, without a session."""
 
-from __future__ import annotations
-
 import copy
 import re
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Each kind of error has a word of its own, which programs and models can tell it by."""
 
-from __future__ import annotations
-
 import importlib
 import inspect
 import pickle

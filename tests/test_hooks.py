@@ -1,7 +1,5 @@
 """What a host may say before a compaction and after it, and what comes of a bad hook (RULE-29)."""
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """Which errors of providers say that a request was too large for the window?"""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

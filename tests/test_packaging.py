@@ -1,7 +1,5 @@
 """The source distribution: does it hold what a build needs? And has the wheel its licences?"""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

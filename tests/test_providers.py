@@ -3,8 +3,6 @@
 Needs the dependency group ``sdk``. Nothing leaves the machine: the provider is ``tests/servers/provider.py``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from typing import Any, cast
 

@@ -1,7 +1,5 @@
 """Are the public names sorted, documented, complete, and light to import?"""
 
-from __future__ import annotations
-
 import ast
 import inspect
 import subprocess

@@ -1,7 +1,5 @@
 """Does redaction find what is a secret, leave what is none, and never change what was signed?"""
 
-from __future__ import annotations
-
 import json
 import pickle
 import sysconfig

@@ -1,7 +1,5 @@
 """Is the API reference whole, and does it say nothing of what is not there?"""
 
-from __future__ import annotations
-
 import runpy
 import subprocess
 import sys

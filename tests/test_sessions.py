@@ -1,7 +1,5 @@
 """Does the script that runs sessions of nox side by side run each of them, and fail with any?"""
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """What README's opening does without until its first ``prepare``; benches/python/bench_start.py times it."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

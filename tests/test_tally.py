@@ -1,7 +1,5 @@
 """Does a run without tests count as a failure, and does nothing get lost in counting?"""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Spans and metrics, as the real SDK of OpenTelemetry takes them."""
 
-from __future__ import annotations
-
 import json
 import logging
 import subprocess

@@ -1,7 +1,5 @@
 """Counting with a tokenizer: any that encodes, offline, once a text."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """The three rules of estimates: by bytes, by code points, by kind of part."""
 
-from __future__ import annotations
-
 import json
 import zlib
 from base64 import b64encode

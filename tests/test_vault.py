@@ -1,7 +1,5 @@
 """The vault: files that people read, whole or not at all, none written over, and read back as they were."""
 
-from __future__ import annotations
-
 import os
 from datetime import UTC, datetime, timedelta
 from pathlib import Path

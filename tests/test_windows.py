@@ -1,7 +1,5 @@
 """The window of a model by its name, and the session that asks for it."""
 
-from __future__ import annotations
-
 import logging
 import re
 from pathlib import Path

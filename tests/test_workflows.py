@@ -1,7 +1,5 @@
 """Are the workflows what GitHub accepts, pinned, and no more powerful than they must be?"""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Finds the test vectors that Rust and Python both read."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

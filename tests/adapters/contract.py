@@ -4,8 +4,6 @@ The test file of an adapter defines how an agent runs in its framework (:class:`
 from :class:`AdapterContract`.
 """
 
-from __future__ import annotations
-
 import asyncio
 import copy
 import json

@@ -1,7 +1,5 @@
 """A provider whose answers come from the script of a contract."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -9,8 +7,6 @@ from typing import Any
 
 from adapters.contract import INPUT_TOKENS, OUTPUT_TOKENS, Hang, Refuse, Reply, Say
 from servers.provider import Provider, Refusal, Said, provider
-
-__all__ = ["scripted"]
 
 
 @contextmanager

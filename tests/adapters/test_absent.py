@@ -1,7 +1,5 @@
 """The error where a framework is not installed, and the facts that the tests of adapters rest on."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import tomllib

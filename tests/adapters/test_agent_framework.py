@@ -1,7 +1,5 @@
 """Microsoft Agent Framework: the laws, and what is the middleware's own."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import AsyncIterator, Callable, Sequence

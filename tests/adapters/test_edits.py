@@ -1,7 +1,5 @@
 """What others change in a request, applied to the session's view, without a framework."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """A host's list on its way into a session and back, without a framework."""
 
-from __future__ import annotations
-
 import copy
 import threading
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """LangChain and LangGraph: the laws, and what is theirs alone."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import Iterator, Sequence

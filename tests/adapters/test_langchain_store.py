@@ -1,7 +1,5 @@
 """LangGraph's store: ours gives the answers of its own in-memory store, and keeps its values."""
 
-from __future__ import annotations
-
 import asyncio
 import subprocess
 import sys

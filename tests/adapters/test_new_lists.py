@@ -1,7 +1,5 @@
 """The SDKs of OpenAI and Anthropic after a restart of the host, and for hosts that send only what is new."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import count

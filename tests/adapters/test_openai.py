@@ -1,7 +1,5 @@
 """OpenAI's SDK: the laws, with the loop that users write, and what is its own."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import Callable, Sequence

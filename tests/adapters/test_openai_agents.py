@@ -1,7 +1,5 @@
 """The OpenAI Agents SDK: the laws, and what is its own."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """The sessions of an agent with many conversations: opened once, off the event loop, and closed again."""
 
-from __future__ import annotations
-
 import asyncio
 import threading
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """pydantic-ai: the laws, and what is its alone."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import AsyncIterator, Sequence

@@ -1,7 +1,5 @@
 """Strands Agents: the laws, and what is the plugin's own."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import AsyncIterator, Sequence

@@ -1,7 +1,5 @@
 """The files of the archive: their bytes, what is read of damaged ones, and their bounds."""
 
-from __future__ import annotations
-
 import json
 import os
 from array import array

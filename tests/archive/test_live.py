@@ -1,7 +1,5 @@
 """The live archive: its messages, its hits, the cost of a restart, and several processes in one folder."""
 
-from __future__ import annotations
-
 import multiprocessing
 import os
 import subprocess

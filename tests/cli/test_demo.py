@@ -1,7 +1,5 @@
 """``siltstone demo``, the main job on the installed standard library, and the questions of ``bench``."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

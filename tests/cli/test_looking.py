@@ -1,7 +1,5 @@
 """The pictures and figures of the commands for a session."""
 
-from __future__ import annotations
-
 import json
 from itertools import pairwise
 from pathlib import Path

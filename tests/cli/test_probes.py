@@ -1,7 +1,5 @@
 """The fate of a fact that left the context: it is there, a search finds it, or it is lost."""
 
-from __future__ import annotations
-
 from siltstone.cli.replay import Probe, Retention, probes_of, retention
 
 TEXT = """The build took 184,512 milliseconds on the second machine.

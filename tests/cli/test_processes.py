@@ -1,7 +1,5 @@
 """Every command in a process of its own: its output for people and for programs, and its end."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """``siltstone replay``: real sessions through small windows."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

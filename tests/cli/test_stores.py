@@ -1,7 +1,5 @@
 """The commands over a store: their output, their changes, their end; each in a real process once."""
 
-from __future__ import annotations
-
 import json
 import re
 import subprocess

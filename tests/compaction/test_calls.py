@@ -1,7 +1,5 @@
 """Who is asked for a summary, how often and for how long, and which answers are kept as one."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Chains: the next step runs only while too much is left, and what the steps did is one rewrite."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any

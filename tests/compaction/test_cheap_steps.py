@@ -1,7 +1,5 @@
 """Steps that need no model and discard nothing: old results and second readings become receipts."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from dataclasses import replace

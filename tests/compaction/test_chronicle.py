@@ -1,7 +1,5 @@
 """Checkpoint mode: contiguous checkpoints, what stands in view of them, roll-ups that keep their sources."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

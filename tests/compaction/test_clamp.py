@@ -1,7 +1,5 @@
 """One large result costs neither itself nor the rest: it is cut where it stands, and stays a result."""
 
-from __future__ import annotations
-
 import copy
 import json
 import pickle

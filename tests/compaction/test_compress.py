@@ -1,7 +1,5 @@
 """New results are made shorter by their structure, the original a handle away; nothing earlier changes."""
 
-from __future__ import annotations
-
 import base64
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The contract of every policy: one suite, every member, over generated histories."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

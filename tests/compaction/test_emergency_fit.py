@@ -1,7 +1,5 @@
 """The emergency fit: the result fits the window, or nothing changes."""
 
-from __future__ import annotations
-
 import pytest
 
 from compacting import (

@@ -3,8 +3,6 @@
 ``make test-slow`` runs each of these over 10,000 examples a dialect.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Sequence
 from itertools import pairwise

@@ -1,7 +1,5 @@
 """The text of discarded messages that a summariser reads."""
 
-from __future__ import annotations
-
 import json
 import re
 from typing import Any

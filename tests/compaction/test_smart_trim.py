@@ -1,7 +1,5 @@
 """The smart trim, row by row: the messages that stay, those that leave first, and when none does."""
 
-from __future__ import annotations
-
 import copy
 import json
 import math

@@ -1,7 +1,5 @@
 """The summariser sees all of what is discarded, in pieces it can take, and somebody answers in the end."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Threshold compaction: when it is due, what it retains, and how its summary is made and kept up to date."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import replace

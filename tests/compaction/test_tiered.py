@@ -1,7 +1,5 @@
 """Tiered compaction, row by row: settings, cuts, the messages that leave, stacked summaries, and forks."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path

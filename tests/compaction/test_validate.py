@@ -1,7 +1,5 @@
 """The validator refuses every rewrite that loses, changes or invents something (MK-37), and pins stay."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """Waterfall summaries, row by row: when they run, what they ask, and what a failure leaves."""
 
-from __future__ import annotations
-
 import json
 import random
 from contextlib import ExitStack

@@ -1,7 +1,5 @@
 """Windows and three tiers: what is in view, when a run is due, what a failing model leaves."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any

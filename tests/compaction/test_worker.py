@@ -1,7 +1,5 @@
 """A worker's history: segments, the task that stays, the recap, and results that newer ones supersede."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """Embeddings are finite float32 of their dimension; answers that are no vectors are refused by name."""
 
-from __future__ import annotations
-
 import asyncio
 import inspect
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """The examples of the page on embedders that need a model, a server or an extra, each on a double."""
 
-from __future__ import annotations
-
 import json
 import sys
 import threading

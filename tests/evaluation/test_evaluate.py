@@ -1,7 +1,5 @@
 """Datasets, measures and reports, worked by hand on written hits, and on stores of the package."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace

@@ -1,7 +1,5 @@
 """HnswIndex over arrays: right answers, clear errors, files that are checked."""
 
-from __future__ import annotations
-
 import copy
 import pickle
 import threading

@@ -1,7 +1,5 @@
 """The contract of every index of texts: ids, order, bad input, files."""
 
-from __future__ import annotations
-
 import copy
 import pickle
 from collections import Counter

@@ -1,7 +1,5 @@
 """Who is refused by the inspector, and the changes that pages may make with ``--write``."""
 
-from __future__ import annotations
-
 import json
 import re
 import subprocess

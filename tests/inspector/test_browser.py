@@ -3,8 +3,6 @@
 Debian has the browser and its driver as ``chromium`` and ``chromium-driver``. Nothing is downloaded.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

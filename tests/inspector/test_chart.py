@@ -1,7 +1,5 @@
 """The drawing of a session with its threshold, and the page of a compaction with both views."""
 
-from __future__ import annotations
-
 import re
 from itertools import pairwise
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The command as a process: its address, its refusals, and how it ends."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

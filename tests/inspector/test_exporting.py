@@ -1,7 +1,5 @@
 """One file that needs no network: does it have every page, and nothing that could be loaded or run?"""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import json

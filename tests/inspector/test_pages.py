@@ -1,7 +1,5 @@
 """The pages show the command line's figures, every text as text, and nothing that changes a store."""
 
-from __future__ import annotations
-
 import hashlib
 import html
 import re

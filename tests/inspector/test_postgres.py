@@ -1,7 +1,5 @@
 """The inspector over PostgreSQL: the same pages, live, and nothing is changed or told that must not be."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

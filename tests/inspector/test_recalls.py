@@ -1,7 +1,5 @@
 """Recalls on the pages: the figures of the command, and entries that have left since."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from pathlib import Path

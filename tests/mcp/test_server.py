@@ -1,7 +1,5 @@
 """The MCP server, driven by the real client: over standard input and output, and over HTTP."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """All kinds of stores, for the tests of their common contract."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from pathlib import Path
 

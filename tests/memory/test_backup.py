@@ -1,7 +1,5 @@
 """A copy that is made while a store is used: of one moment, whole, or not there."""
 
-from __future__ import annotations
-
 import random
 import shutil
 import signal

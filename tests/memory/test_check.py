@@ -1,7 +1,5 @@
 """A damaged row is never given back; a check names every damage, and a repair loses no good row."""
 
-from __future__ import annotations
-
 import json
 import random
 import shutil

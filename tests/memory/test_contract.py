@@ -1,7 +1,5 @@
 """The contract of every store: indexed entries are found, in their session, in order, and come back whole."""
 
-from __future__ import annotations
-
 import asyncio
 import inspect
 from dataclasses import astuple

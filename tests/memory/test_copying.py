@@ -1,7 +1,5 @@
 """A store that was copied is the store that it was: everything, in order, wherever it was stopped."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator
 from datetime import timedelta

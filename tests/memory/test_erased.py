@@ -1,7 +1,5 @@
 """``erased=True`` is true: no piece of what was forgotten is in a file, whatever order it came in."""
 
-from __future__ import annotations
-
 import json
 import os
 import random

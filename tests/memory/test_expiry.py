@@ -1,7 +1,5 @@
 """Entries that are found for a time: nothing gives them back afterwards, row or no row."""
 
-from __future__ import annotations
-
 import json
 from datetime import UTC, datetime, timedelta
 from pathlib import Path

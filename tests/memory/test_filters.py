@@ -1,7 +1,5 @@
 """Filters of a search: the hits are those of a search without them, less the hits that they refuse."""
 
-from __future__ import annotations
-
 import itertools
 import logging
 import threading

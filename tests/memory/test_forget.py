@@ -1,7 +1,5 @@
 """A forgotten message is gone from searches, the log, the summaries, and every byte; its ids if so wished."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from datetime import UTC, datetime

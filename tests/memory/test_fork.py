@@ -1,7 +1,5 @@
 """A process forks with stores open and threads at work: nobody loses a message, and nobody hangs."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """The hits of vectors, alone and with words, held against the twin; and how a score is explained."""
 
-from __future__ import annotations
-
 import itertools
 from datetime import UTC, datetime, timedelta
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The documented store by its own name: its hits, against exact search over the same file."""
 
-from __future__ import annotations
-
 import random
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """An interrupt at any line of a write: nothing is half done, and a repeated call ends it."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A store whose entries are of several languages: each is read in its own, and a query in all of them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -3,8 +3,6 @@
 ``SILTSTONE_LOAD_SECONDS`` says for how long (``make load``: 60).
 """
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

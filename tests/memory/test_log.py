@@ -1,7 +1,5 @@
 """The log of a session: the contract of every log, run over both kinds."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace

@@ -1,8 +1,6 @@
 """Searches of a namespace: held against the slow twin over all that its sessions said, and against what must
 never be seen."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import unicodedata

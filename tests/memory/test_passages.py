@@ -1,7 +1,5 @@
 """The best part of a hit, with the words that were looked for: any script, and no half grapheme."""
 
-from __future__ import annotations
-
 import copy
 import html
 import pickle

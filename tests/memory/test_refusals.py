@@ -1,7 +1,5 @@
 """The contract of every store: get, enumerate, drop, stats; what is out of bounds or limits is refused."""
 
-from __future__ import annotations
-
 import copy
 import pickle
 import re

@@ -1,7 +1,5 @@
 """Paths of stores: what can be one, what survives closing, a second process or a fork."""
 
-from __future__ import annotations
-
 import os
 import random
 import shutil

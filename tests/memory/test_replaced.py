@@ -1,7 +1,5 @@
 """Acknowledged writes are in the file at the store's path: a store whose file was replaced says so."""
 
-from __future__ import annotations
-
 import os
 import shutil
 from collections.abc import Callable

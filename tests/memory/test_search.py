@@ -1,7 +1,5 @@
 """The hits of the store's rankers, held against the slow twin to the last bit."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime

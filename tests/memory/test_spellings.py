@@ -1,7 +1,5 @@
 """A text is found in another one, however deep JSON has it, and in spellings that mean the same."""
 
-from __future__ import annotations
-
 import base64
 import json
 import unicodedata

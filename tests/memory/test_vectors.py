@@ -1,7 +1,5 @@
 """Vectors in a store: made once, of one embedder, checked; an embedder that fails costs nothing else."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """How items and messages of each provider are read, and what of them stays together."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

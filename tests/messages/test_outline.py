@@ -1,7 +1,5 @@
 """A history in outline says what its messages would say, without any of them being made."""
 
-from __future__ import annotations
-
 import gc
 import sys
 from collections import OrderedDict, UserDict

@@ -1,7 +1,5 @@
 """Histories that arrive broken: what is made of them, and that nothing else is touched."""
 
-from __future__ import annotations
-
 import copy
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The law of losslessness: what was read is the caller's own object, and its bytes come back."""
 
-from __future__ import annotations
-
 import copy
 import json
 import pickle

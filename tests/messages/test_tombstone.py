@@ -1,7 +1,5 @@
 """What is left of a message that was forgotten: its type, its ids, nothing that was said, and it is legal."""
 
-from __future__ import annotations
-
 import copy
 import json
 import pickle

@@ -1,7 +1,5 @@
 """Where turns begin and end, which messages stay together, and their sequence numbers."""
 
-from __future__ import annotations
-
 from collections import Counter
 from dataclasses import replace
 from itertools import pairwise

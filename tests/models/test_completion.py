@@ -1,7 +1,5 @@
 """Base models: what is sent to an endpoint that completes texts, and how its answers are read."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer

@@ -1,7 +1,5 @@
 """The summariser without a language model: deterministic, within its budget, and it keeps what matters."""
 
-from __future__ import annotations
-
 import json
 import time
 from functools import partial

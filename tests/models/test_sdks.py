@@ -1,7 +1,5 @@
 """Models of the providers' SDKs: what they are asked, and how their answers are read."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Reading the material of a summary request as who said what, by the slow twin of the core."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Words and terms of the core, by ``lexical-6``: worked examples, and against the slow twin."""
 
-from __future__ import annotations
-
 import json
 import math
 import unicodedata

@@ -1,7 +1,5 @@
 """Hashes, embeddings and the documented BM25 of the core: against xxhash, vectors and slow twins."""
 
-from __future__ import annotations
-
 import random
 import sys
 import threading

@@ -1,7 +1,5 @@
 """Summaries of lines from the core: against the slow twin."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given, strategies as st
 

@@ -1,7 +1,5 @@
 """The recalled block of the core: against its slow twin, and one step of a store against many."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path

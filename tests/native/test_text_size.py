@@ -1,7 +1,5 @@
 """Sizes of texts: against the vectors, and against the slow twin."""
 
-from __future__ import annotations
-
 import itertools
 
 import pytest

@@ -1,7 +1,5 @@
 """What comes through the wall, whatever is thrown at it: texts, values as JSON, long calls."""
 
-from __future__ import annotations
-
 import enum
 import json
 import os

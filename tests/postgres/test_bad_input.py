@@ -1,7 +1,5 @@
 """A wrong database, role, server, version or argument: an error that names it, and nothing half done."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from typing import Any

@@ -1,7 +1,5 @@
 """The commands ``postgres setup | check | erase``, and the others by the address of a database."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from pathlib import Path

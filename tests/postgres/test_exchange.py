@@ -1,8 +1,6 @@
 """A statement and its values as they go to the server: prepared where that is safe, and waited for no longer
 than a call may take."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

@@ -1,7 +1,5 @@
 """A disk that is really full: what raised is not there, what was acknowledged is, and room makes it go on."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

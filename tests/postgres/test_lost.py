@@ -1,7 +1,5 @@
 """A connection that is cut in a write leaves open what became of it; nothing is lost or done twice."""
 
-from __future__ import annotations
-
 import signal
 import threading
 import time

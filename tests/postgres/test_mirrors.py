@@ -1,7 +1,5 @@
 """What sessions take in memory has a bound: those used longest ago go, and come back when asked for."""
 
-from __future__ import annotations
-
 import gc
 import threading
 import weakref

@@ -1,7 +1,5 @@
 """A session over PostgreSQL recalls and speaks as one over a file; and how often does it ask the server?"""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from random import Random

@@ -1,7 +1,5 @@
 """Tables are made whole or not at all, whoever is killed on the way."""
 
-from __future__ import annotations
-
 import os
 import random
 import signal

@@ -1,7 +1,5 @@
 """What can only be read is read whole: a standby that follows, and a role that may only select."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from typing import Any

@@ -3,8 +3,6 @@
 The short form runs everywhere; the long one is ``make torture-postgres``.
 """
 
-from __future__ import annotations
-
 import os
 import random
 import time

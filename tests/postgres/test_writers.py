@@ -1,7 +1,5 @@
 """Several processes have one session: who comes second is told, catches up, and nothing is lost."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import logging

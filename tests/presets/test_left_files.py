@@ -1,7 +1,5 @@
 """Do the files of a preset keep nothing of what was deleted or forgotten in the store beside them?"""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

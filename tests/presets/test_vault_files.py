@@ -1,7 +1,5 @@
 """The vault of waterfall: is it in step with its session, and is one that was there taken over?"""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any

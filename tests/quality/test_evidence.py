@@ -4,8 +4,6 @@ Extractive summaries are held against truncation and random sentences of the sam
 the same on every machine; `python benches/quality/evidence.py` prints all of them.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterator
 from importlib import import_module

@@ -4,8 +4,6 @@ The figures are the same on every machine: nothing in them is random. Those with
 the last digits.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace

@@ -1,14 +1,10 @@
 """Questions with one typo each, the same in every run."""
 
-from __future__ import annotations
-
 import random
 import re
 from dataclasses import replace
 
 from siltstone.evaluation import Dataset
-
-__all__ = ["with_typos"]
 
 _WORD = re.compile(r"[^\W\d_]{5,}")
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"

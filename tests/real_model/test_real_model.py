@@ -3,8 +3,6 @@
 ``make real-model`` installs both, and the frameworks, and prints the figures. It takes a quarter of an hour.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import subprocess

@@ -1,7 +1,5 @@
 """The recalled block: its form, its budget, its place, and that nothing in it can leave its place."""
 
-from __future__ import annotations
-
 import hashlib
 import itertools
 import json

@@ -1,7 +1,5 @@
 """Text to terms, by the analyser ``lexical-6``."""
 
-from __future__ import annotations
-
 import re
 import string
 import unicodedata
@@ -24,30 +22,6 @@ from reference.tables import (
     stem,
 )
 from reference.tokenize import kind, lower, repaired
-
-__all__ = [
-    "LINES",
-    "alternatives",
-    "asked",
-    "asking",
-    "characters",
-    "date_words",
-    "each_once",
-    "grouped",
-    "is_about_asker",
-    "is_long_hash",
-    "is_person",
-    "is_stop_word",
-    "language_of",
-    "name_of",
-    "normal",
-    "passages",
-    "questions",
-    "telling_words",
-    "terms",
-    "whole",
-    "words",
-]
 
 
 def _words(text: str) -> frozenset[str]:

@@ -14,13 +14,9 @@ less each time: ``w(t) = qtf(t) * (k3 + 1) / (qtf(t) + k3) * idf(t)``.
 ``dl`` is the number of terms, unless it is given.
 """
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence, Set as AbstractSet
-
-__all__ = ["K1", "B", "parts", "sums", "total"]
 
 K1 = 1.2
 B = 0.75

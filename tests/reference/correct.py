@@ -1,13 +1,9 @@
 """A word of a query that no entry has stands for one at a typo's distance that entries have."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping
 
 from reference import analyse
 from reference.embed import word_hash
-
-__all__ = ["corrections"]
 
 MOST = 4  # words of a query that are corrected, the first ones
 LONGEST = 20  # terms of the longest query that is corrected

@@ -8,12 +8,8 @@ The formula::
 A term that a query has twice counts twice. Sums are taken in the order of the query's terms.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
-
-__all__ = ["best", "scores"]
 
 K1, B = 1.2, 0.75
 

@@ -1,7 +1,5 @@
 """Text to numbers: words to buckets, buckets to counts, counts to a unit vector."""
 
-from __future__ import annotations
-
 import math
 import struct
 from collections import Counter
@@ -9,8 +7,6 @@ from collections import Counter
 import xxhash
 
 from reference.tokenize import repaired, whitespace_words, words
-
-__all__ = ["DIMENSION", "bucket", "counts", "embed", "word_hash"]
 
 DIMENSION = 4096
 

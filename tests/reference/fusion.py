@@ -23,8 +23,6 @@ The documented hybrid::
 BM25 is that of an entry by itself, without what stands beside it.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from typing import TypeAlias
@@ -32,8 +30,6 @@ from typing import TypeAlias
 from reference import lexical, search, tokenize
 from reference.embed import counts
 from reference.lexical import Entry
-
-__all__ = ["cosine", "decayed", "dense", "fused", "hybrid", "reciprocal"]
 
 VECTOR, BM25 = 0.7, 0.3
 PER_DAY, FLOOR = 0.995, 0.0

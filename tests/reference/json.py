@@ -1,12 +1,8 @@
 """How large a value is as JSON: write it, and measure."""
 
-from __future__ import annotations
-
 import json
 
 from reference.tokens import text_size
-
-__all__ = ["json_size"]
 
 
 def json_size(value: object) -> tuple[int, int]:

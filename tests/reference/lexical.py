@@ -35,8 +35,6 @@ from reference import analyse, bm25
 from reference.correct import corrections
 from reference.embed import word_hash
 
-__all__ = ["Entry", "each_once", "neighbors", "own", "scores", "search"]
-
 SQUARES = (0.1681, 0.16, 0.09, 0.04)  # of the shares of the nearest neighbour on either side, and of the next
 MAX_GAP = 2  # messages that may be missing between neighbours
 K3 = 2.0  # how soon a repeated term of a query stops counting for more

@@ -5,12 +5,8 @@ not fit, and has one at least. Where the whole is over the cap, the details of t
 all facts, then everything. Details stand oldest first.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
-
-__all__ = ["block"]
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 

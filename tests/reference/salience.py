@@ -7,8 +7,6 @@ nothing, a word in one is rare but ties to nothing, a word in several is what th
 is a whole number of 2^-20, so that a sum is the same in every order.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Sequence
@@ -17,8 +15,6 @@ from math import log, sqrt
 
 from reference.tokenize import words
 from reference.units import Unit
-
-__all__ = ["Scored", "score"]
 
 DAMPING = 2  # words: keeps one- and two-word lines from winning by their shortness
 RECENCY = 0.3  # by how much the newest unit outweighs the oldest, all else equal

@@ -1,13 +1,9 @@
 """Cosine search by brute force: the query against every text."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 
 from reference.embed import counts
-
-__all__ = ["distance", "search", "similarity"]
 
 
 def search(query: str, texts: Sequence[str], limit: int, hash_rule: str = "xxh3") -> list[tuple[int, float]]:

@@ -1,15 +1,11 @@
 """Choosing lines within a room: the best first, none that says again what was chosen, all in order."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 from reference.salience import Scored, score
 from reference.tokens import text_size
 from reference.units import Unit, read_items
-
-__all__ = ["Selection"]
 
 HEADER = "Lines selected from those messages, oldest first:"
 NOTHING_SAID = "The messages held no text."

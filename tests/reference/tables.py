@@ -3,26 +3,12 @@
 The words are read where the core keeps them, and held by their hash: other words are another analyser.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re
 from pathlib import Path
 
 import snowballstemmer
-
-__all__ = [
-    "FUNCTION_CHARACTERS",
-    "FUNCTION_WORDS",
-    "IRREGULAR",
-    "STEMMERS",
-    "STOP_WORDS",
-    "STOP_WORDS_OF_SCRIPTS",
-    "digest",
-    "is_han",
-    "stem",
-]
 
 _SOURCE = Path(__file__).parents[2] / "rust/core/src/analyse"
 

@@ -1,14 +1,10 @@
 """Text to words, by the rules ``words-1`` and ``whitespace``."""
 
-from __future__ import annotations
-
 import unicodedata
 from collections.abc import Iterator
 from functools import cache
 from itertools import groupby, pairwise
 from typing import Literal, TypeAlias
-
-__all__ = ["Kind", "kind", "lower", "repaired", "whitespace_words", "words"]
 
 Kind: TypeAlias = Literal["separator", "mark", "letter", "cjk"]
 

@@ -1,13 +1,9 @@
 """Sizes of a text, and the estimates of tokens that are made from them."""
 
-from __future__ import annotations
-
 import json
 import math
 import re
 from pathlib import Path
-
-__all__ = ["bytes_over_four", "chars_over_three", "json_tokens", "text_size", "tokens", "weight"]
 
 
 def text_size(text: str) -> tuple[int, int]:

@@ -3,8 +3,6 @@
 An earlier summary may be a selection itself: then its lines begin with the names of their speakers.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -12,8 +10,6 @@ from itertools import chain
 from typing import Any
 
 from reference.tokenize import lower, repaired, words
-
-__all__ = ["LONGEST_UNIT", "Unit", "read_items"]
 
 LONGEST_UNIT = 300  # code points: longer lines are cut between words, so that a choice stays fine-grained
 LONGEST_LINE = 120  # code points: up to here a line is one unit, longer ones are parted into sentences

@@ -23,9 +23,6 @@ import pytest
 if TYPE_CHECKING:
     import pwd
 
-__all__ = [
-    "absent", "as_account", "folder", "free_port", "give_back", "given_away", "reachable", "wait_until",
-]  # fmt: skip
 
 _LOCKED: dict[int, int] = {}  # the files of ours, by their ports
 

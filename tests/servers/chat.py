@@ -1,7 +1,5 @@
 """Chat Completions of OpenAI, by its reference and by the words of its refusals."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator
@@ -9,8 +7,6 @@ from typing import Any
 
 from servers.provider import CUT, Api, Counted, Event, Said
 from servers.sizes import judge_parameters, refuse
-
-__all__ = ["Chat", "function_of", "judge_choice", "judge_function", "judge_sampling", "pieces"]
 
 PARTS = {"user": {"text", "image_url", "input_audio", "file"}, "assistant": {"text", "refusal"}}
 ROLES = ("system", "assistant", "user", "function", "tool", "developer")

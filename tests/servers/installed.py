@@ -1,7 +1,5 @@
 """Finds the programs of PostgreSQL: those of the wheel of version 18, and those of the system."""
 
-from __future__ import annotations
-
 import importlib.metadata
 import importlib.util
 import os
@@ -11,8 +9,6 @@ from functools import cache
 from pathlib import Path
 
 from servers.account import absent, reachable
-
-__all__ = ["newest", "oldest"]
 
 _SYSTEM = Path("/usr/lib/postgresql")  #: of Debian and its children: a folder for each version
 _OLDEST = 15  #: that must do

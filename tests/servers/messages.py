@@ -1,7 +1,5 @@
 """Messages of Anthropic, by its reference and by the words of its refusals."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator
@@ -11,8 +9,6 @@ from typing import Any
 from servers.chat import pieces
 from servers.provider import Api, Counted, Event, Refusal, Said
 from servers.sizes import Prefixes, judge_parameters, refuse
-
-__all__ = ["Messages"]
 
 TOOL_FIELDS = {"name", "description", "input_schema", "cache_control", "type", "strict"}
 ID, TOOL_NAME = "[a-zA-Z0-9_-]+", "[a-zA-Z0-9_-]{1,128}"

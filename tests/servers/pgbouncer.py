@@ -1,7 +1,5 @@
 """pgbouncer in transaction mode: after each transaction a client may get another connection."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 from pathlib import Path
@@ -11,8 +9,6 @@ import pytest
 
 from servers.account import absent, as_account, folder, free_port, give_back, given_away, wait_until
 from servers.postgres import Postgres
-
-__all__ = ["PgBouncer"]
 
 _SETTINGS = """\
 [databases]

@@ -21,7 +21,6 @@ from servers.installed import newest
 if TYPE_CHECKING:
     import psycopg
 
-__all__ = ["DURABLE", "QUICK", "Postgres", "running"]
 
 _ALWAYS = {
     "listen_addresses": "127.0.0.1",

@@ -18,8 +18,6 @@ from typing import Any
 
 from servers.sizes import Prefixes, Refusal, prompt_of, refuse
 
-__all__ = ["Api", "Counted", "Event", "Provider", "Refusal", "Said", "provider"]
-
 Event = tuple[str, dict[str, Any]]  # its name, and its data
 CUT = 24  #: characters of a piece of a stream
 

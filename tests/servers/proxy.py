@@ -4,8 +4,6 @@ It reads the frames of the protocol (version 3, without TLS), so it knows the en
 answer. One round trip is a request that the server answers with ReadyForQuery.
 """
 
-from __future__ import annotations
-
 import contextlib
 import enum
 import socket
@@ -13,8 +11,6 @@ import struct
 import threading
 from collections.abc import Callable
 from typing import Self
-
-__all__ = ["Moment", "Proxy"]
 
 _ENCRYPT = (80877103, 80877104)  #: requests for TLS and for GSS come before the start-up
 _ENDS_REQUEST = (b"Q", b"S")  #: Query, and Sync after the messages of the extended protocol

@@ -1,15 +1,11 @@
 """Responses of OpenAI, by its reference and by the words of its refusals."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 
 from servers.chat import function_of, judge_choice, judge_function, judge_sampling, pieces
 from servers.provider import Api, Counted, Event, Said
 from servers.sizes import judge_parameters, refuse
-
-__all__ = ["Responses"]
 
 PARTS = {
     "assistant": ("output_text", "refusal"),

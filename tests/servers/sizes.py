@@ -4,15 +4,11 @@ The tokenizer is no model's own. Its counts are those of Qwen and Gemma by class
 English is about 1.2 tokens, a digit is one, and so is a letter of any other script.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NoReturn
-
-__all__ = ["Prefixes", "Refusal", "judge_parameters", "prompt_of", "refuse"]
 
 #: The parameters that each API knows, and the words of refusals.
 TABLE = json.loads((Path(__file__).parents[1] / "data" / "providers.json").read_text("utf-8"))

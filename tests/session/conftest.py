@@ -1,7 +1,5 @@
 """The stores that the tests of sessions share."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from pathlib import Path
 

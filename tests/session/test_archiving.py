@@ -1,7 +1,5 @@
 """The files of an archive beside a session: complete after each commit, and after a crash."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """``AsyncSession`` is the twin of ``Session``, and stays whole under cancellation; its steps in threads."""
 
-from __future__ import annotations
-
 import asyncio
 import contextvars
 import copy

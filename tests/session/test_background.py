@@ -1,7 +1,5 @@
 """Compactions in the background: the conversation goes on, and nothing is lost, whatever comes between."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import os

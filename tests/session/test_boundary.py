@@ -1,7 +1,5 @@
 """A session at its boundaries: what it plans and sends, when it compacts, what it keeps, and its pins."""
 
-from __future__ import annotations
-
 import pickle
 from pathlib import Path
 from typing import Any

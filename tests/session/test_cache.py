@@ -1,7 +1,5 @@
 """The provider's cache: what a rewrite cost, when a step waits for it, and a note that leaves it whole."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any

@@ -1,7 +1,5 @@
 """A session that is carried through a file is the session that it was."""
 
-from __future__ import annotations
-
 import itertools
 import json
 from pathlib import Path

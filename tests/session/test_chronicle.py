@@ -1,7 +1,5 @@
 """Checkpoints in a session: they are durable and contiguous, and stale ones are refused."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

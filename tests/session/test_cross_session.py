@@ -1,7 +1,5 @@
 """Memory across sessions of one owner: what one said, another finds, and nobody else."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """What holds for every policy: what may never leave a request, and the work that one request may cost."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any

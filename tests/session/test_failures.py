@@ -1,7 +1,5 @@
 """Nothing is changed on failure: models that fail or hang, stores that refuse, hooks that raise."""
 
-from __future__ import annotations
-
 import re
 import threading
 from collections.abc import Iterator, Sequence

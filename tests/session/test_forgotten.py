@@ -1,7 +1,5 @@
 """A session that is open while something of it is forgotten lets go of it, and when a host sends it again."""
 
-from __future__ import annotations
-
 import copy
 import json
 from collections.abc import Callable

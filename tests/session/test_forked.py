@@ -1,7 +1,5 @@
 """A process forks with sessions open and at work: in the child every call is refused, and none waits."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import threading

@@ -4,8 +4,6 @@ A view has two objects for each message. In a circle of references they would st
 of the collector, and that run stops every thread of the process.
 """
 
-from __future__ import annotations
-
 import asyncio
 import gc
 from collections import Counter

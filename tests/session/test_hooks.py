@@ -1,7 +1,5 @@
 """A session's hooks: what they pin, inject and veto, and that the log, the list of a host and undo agree."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

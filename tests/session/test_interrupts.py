@@ -5,8 +5,6 @@ rooms that handle a session's state, and again in the clean-up of the interrupte
 object must go on, and must send what a session opened anew on the same store would send.
 """
 
-from __future__ import annotations
-
 import asyncio
 import itertools
 import json

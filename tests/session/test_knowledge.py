@@ -1,7 +1,5 @@
 """Facts in a session: what is learned when, from what, who sees it, and what becomes of it."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import re

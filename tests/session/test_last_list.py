@@ -1,7 +1,5 @@
 """A list that goes on from the last one is read from there: with the answers of one that is read whole."""
 
-from __future__ import annotations
-
 import copy
 import json
 from collections.abc import Callable

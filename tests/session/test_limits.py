@@ -1,7 +1,5 @@
 """What a provider told of its limit: whose it is, how long it holds, and what never shrinks a window."""
 
-from __future__ import annotations
-
 import base64
 import logging
 import os

@@ -1,7 +1,5 @@
 """What happened to a history, and by which rule, can be looked at, undone and summarised anew."""
 
-from __future__ import annotations
-
 import random
 import re
 from collections.abc import Callable, Iterator, Sequence

@@ -1,7 +1,5 @@
 """A long log is read a stretch after the other, and nothing of it is missing or out of place."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given, strategies as st
 

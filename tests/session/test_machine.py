@@ -4,8 +4,6 @@ Hypothesis draws what is said, who compacts, which model answers how, when someb
 rewrites the past, opens the session anew or works on it from elsewhere.
 """
 
-from __future__ import annotations
-
 import asyncio
 import copy
 import inspect

@@ -1,7 +1,5 @@
 """A large result goes into the log before it enters the context, and a handle reads it."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

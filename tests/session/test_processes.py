@@ -3,8 +3,6 @@
 ``SILTSTONE_PROCESS_SECONDS`` says for how long (default 0.5; the long form: 60).
 """
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

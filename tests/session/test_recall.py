@@ -1,7 +1,5 @@
 """Recall in a session: what comes back, where it stands, what it costs, and what it can never do."""
 
-from __future__ import annotations
-
 import json
 import time
 from collections.abc import Iterator

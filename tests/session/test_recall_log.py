@@ -1,7 +1,5 @@
 """The log of what a session recalled: what it tells, what it costs, and what it never keeps."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """A provider that refuses a request as too large: it is sent again smaller; and a model that asks for it."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import re

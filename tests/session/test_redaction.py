@@ -1,7 +1,5 @@
 """Redaction in a session: no secret is in any byte of the store, and all else is as it was."""
 
-from __future__ import annotations
-
 import copy
 import json
 from collections.abc import Callable

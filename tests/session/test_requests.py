@@ -1,7 +1,5 @@
 """Requests have the user's words, word for word, and no call or result that a provider would refuse."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Retention: off by default, told when it acts, and never a loss of the log."""
 
-from __future__ import annotations
-
 import tempfile
 import threading
 from datetime import UTC, datetime, timedelta

@@ -1,7 +1,5 @@
 """Rows of the checklist of threshold compaction that need a whole session."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from dataclasses import replace

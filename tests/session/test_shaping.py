@@ -1,7 +1,5 @@
 """Does a trim of one request leave the history alone, and is what it left out found, and only that?"""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any

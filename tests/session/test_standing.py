@@ -1,7 +1,5 @@
 """Standing wishes in a session: they are in each request whose context has lost them, until taken back."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from pathlib import Path

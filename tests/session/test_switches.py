@@ -1,7 +1,5 @@
 """Compaction alone, memory alone, both, neither, and an override for one boundary."""
 
-from __future__ import annotations
-
 import pickle
 from collections.abc import Callable
 from datetime import timedelta

@@ -1,7 +1,5 @@
 """The tables of the design pages have every public call, with a word for each way of being disturbed."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Two workers hold one session: reads follow, writes onto what has grown are a conflict, nothing is lost."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import os

@@ -1,7 +1,5 @@
 """Recorded sessions, or a made-up session if there are no recorded ones."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Do the documented systems work by their names, on recorded sessions, killed and reopened on the way?"""
 
-from __future__ import annotations
-
 import json
 import re
 import struct

@@ -1,7 +1,5 @@
 """Golden values of each system, worked out by hand from what it documents, through a session by its name."""
 
-from __future__ import annotations
-
 import json
 import math
 import re

@@ -1,7 +1,5 @@
 """Does spacebot keep what it promises beside its summaries: no waiting, emergencies, retries, checkpoints?"""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Whatever a model sends to whichever tool of a session, by whichever door, the call is answered."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 
@@ -62,18 +60,15 @@ def test_a_text_of_any_depth_and_size_is_answered_or_refused(session: Session, t
     ("name", "arguments", "words"),
     [
         ("memory_search", '{"query": "valve"', 'must be an object such as {"query": ...}, and are not JSON'),
-        ("memory_search", "valve 17", "are not JSON"),
         ("memory_search", '["valve"]', 'must be an object such as {"query": ...}, got list'),
         ("memory_search", None, "'query' is missing"),
         ("memory_search", {"query": ["valve"]}, "'query' must be a string, got list"),
         ("memory_search", {"query": "valve", "limit": "5"}, "'limit' must be an integer >= 0, got '5'"),
-        ("memory_search", {"query": "valve", "limit": "10.0"}, "an integer >= 0, got '10.0'"),
         ("memory_search", {"query": "valve", "limit": -3}, "an integer >= 0, got -3"),
         ("memory_search", {"query": "valve", "order": "newest"}, "'score' or 'time', got 'newest'"),
         ("memory_search", {"query": "valve", "since": "the other day"}, "'since' must be a time such as"),
         ("memory_search", {"query": "valve", "until": ["May"]}, "'until' must be a time such as"),
         ("memory_get", {"handle": '"m3"'}, "such as 'm42', got"),
-        ("memory_get", {"handle": ["m3"]}, "such as 'm42', got"),
         ("memory_get", {"handle": "m3", "line": 4}, "known are 'handle', 'lines', 'pattern'"),
         ("memory_get", {"handle": "m3", "lines": [1, 2]}, "a range such as '100-180', got"),
         ("memory_get", {"id": 3}, "no argument 'id'"),
@@ -90,18 +85,14 @@ def test_a_text_of_any_depth_and_size_is_answered_or_refused(session: Session, t
         ("memory_save", {"content": "x", "importance": "high"}, "a number from 0 to 1, got 'high'"),
         ("memory_save", {"text": "x"}, "no argument 'text'; known are 'content'"),
         ("memory_save", {}, "'content' must be a text of 1 to 50,000 bytes"),
-        ("memory_save", {"content": " "}, "got an empty text"),
         ("memory_save", {"content": "é" * 25_001}, "got 50,002 bytes"),
         ("memory_save", {"content": "x", "importance": 1.01}, "from 0 to 1, got 1.01"),
-        ("memory_save", {"content": "x", "source": 3}, "'source' must be a string"),
         ("memory_save", {"content": "x", "associations": "a"}, "'associations' must be a list"),
         ("memory_save", {"content": "x", "associations": [{}]}, "'target_id'"),
         ("memory_forget", {"ids": "12"}, "'ids' must be a list of 1 to 20 texts, got str"),
-        ("memory_forget", {"ids": [12]}, "must be a text that is not empty, got 12"),
         ("memory_forget", '{"ids": "[\\"12\\"]"}', "'ids' must be a list"),
         ("context_compact", {"focus": ["tests"]}, "'focus' must be a string, got list"),
         ("context_compact", {"topic": "tests"}, "no argument 'topic'; known are 'focus'"),
-        ("chronicle", {}, "'action' must be 'list', 'open' or 'expand'"),
         ("chronicle", {"action": "read"}, "'action' must be 'list', 'open' or 'expand', got 'read'"),
         ("chronicle", {"action": "open", "checkpoint": [1]}, "a number such as '3' or '1-8'"),
         ("chronicle", {"action": "open", "checkpoint": "1-9"}, "no checkpoint '1-9'"),

@@ -1,7 +1,5 @@
 """The tools that read a message in pages, and that save and forget."""
 
-from __future__ import annotations
-
 import json
 import time
 from collections.abc import Sequence

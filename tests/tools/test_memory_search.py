@@ -1,7 +1,5 @@
 """The tool ``memory_search``: schema, results, refusals."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta, timezone

@@ -1,7 +1,5 @@
 """Transcripts of other programs: each format, again and again, broken, and found at once."""
 
-from __future__ import annotations
-
 import json
 import os
 import random
