@@ -106,7 +106,6 @@ def test_pyproject_has_its_own_table_and_the_nearest_file_upward_is_found(tmp_pa
         ("[window]\nworking_limits = 5\n", "did you mean 'working_limit'?", "working_limits"),
         ("[window]\nworking_limit = 0\n", "[window]: working_limit must be > 0, got 0", "working_limit"),
         ('[window]\nworking_limit = "5"\n', "working_limit must be an integer, got '5'", "working_limit"),
-        ("[window]\nworking_limit = 1.5\n", "working_limit must be an integer, got 1.5", "working_limit"),
         ("[window]\nprompt = 1\n", "prompt must be a text that is not blank", "prompt"),
         ('[threshold]\ncurator = "x"\n', "curator is a function and is given in code", "curator"),
         ("window = 3\n", "[window] must be a table, got 3", "window"),

@@ -28,7 +28,7 @@ STRICT = siltstone.ThresholdCompactor(
 )
 
 
-def test_mk_72_every_class_of_error_has_a_code_of_its_own() -> None:
+def test_mk_64_72_every_class_of_error_has_a_code_of_its_own() -> None:
     codes = [kind.code for kind in KINDS]
     assert len(set(codes)) == len(codes) > 20
     assert all(re.fullmatch(r"[a-z]+(_[a-z]+)*", code) for code in codes)

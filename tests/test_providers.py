@@ -168,9 +168,7 @@ def test_what_the_provider_refuses_is_found_and_is_no_overflow(
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
-def test_the_check_judges_calls_and_signed_reasoning_that_are_whole(
-    dialect: Dialect, doors: dict[str, Send]
-) -> None:
+def test_the_check_judges_calls_and_signed_reasoning_that_are_whole(dialect: Dialect, doors: dict[str, Send]):
     """The refusals above are for what they say: with its other half each history is accepted."""
     whole: dict[str, list[Any]] = {
         "openai.chat": [ask(), call("a", "b"), result("b"), result("a")],

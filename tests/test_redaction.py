@@ -385,9 +385,7 @@ SIGNED: list[dict[str, Any]] = [
 
 
 @pytest.mark.parametrize("message", SIGNED)
-def test_signed_reasoning_with_a_secret_is_left_out_or_refused_and_never_changed(
-    message: dict[str, Any],
-) -> None:
+def test_signed_reasoning_with_a_secret_is_left_out_or_refused_and_never_changed(message: dict[str, Any]):
     redacted, found = Redactor().redact_message(message)
     written = json.dumps(redacted)
     assert KEY not in written

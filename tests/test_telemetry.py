@@ -269,9 +269,7 @@ def test_without_the_extra_the_error_names_it(monkeypatch: pytest.MonkeyPatch) -
         telemetry.enable()
 
 
-def test_events_are_in_the_log_for_whoever_wants_them(
-    tmp_path: Any, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_events_are_in_the_log_for_whoever_wants_them(tmp_path: Any, caplog: pytest.LogCaptureFixture):
     with caplog.at_level(logging.DEBUG, logger="siltstone"):
         compacted(tmp_path).close()
     told = {type(record.event) for record in caplog.records if hasattr(record, "event")}

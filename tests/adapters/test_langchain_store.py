@@ -77,9 +77,7 @@ def test_a_search_finds_by_words_and_says_how_well(store: SiltstoneStore) -> Non
     assert len(store.search(("cargo",))) == 3
 
 
-def test_a_put_and_a_get_read_their_own_row_alone(
-    store: SiltstoneStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_put_and_a_get_read_their_own_row_alone(store: SiltstoneStore, monkeypatch: pytest.MonkeyPatch):
     """An agent that keeps thousands of items pays for the one that it changes."""
     store.batch([PutOp(("notes",), str(number), {"n": number}) for number in range(500)])
     read: list[str] = []

@@ -65,9 +65,7 @@ def boat(number: int) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("name", DOORS)
-def test_a_loop_that_was_restarted_with_an_empty_list_remembers(
-    name: str, tmp_path: Path, server: Provider
-) -> None:
+def test_a_loop_that_was_restarted_with_an_empty_list_remembers(name: str, tmp_path: Path, server: Provider):
     lives = 0
     for numbers in (range(60), range(60, 63)):
         with Session.open(tmp_path, "s", context_window=1_200) as session, door_of(name, session) as ask:

@@ -324,9 +324,7 @@ async def test_a_stream_that_is_refused_after_it_began_is_asked_for_again_until_
 
 @pytest.mark.parametrize("way", ["settings", "session", "callback", "filter"])
 @pytest.mark.parametrize("is_streamed", [False, True], ids=["whole", "streamed"])
-async def test_what_the_sdk_leaves_out_is_left_out_of_every_call_and_kept(
-    way: str, is_streamed: bool
-) -> None:
+async def test_what_the_sdk_leaves_out_is_left_out_of_every_call_and_kept(way: str, is_streamed: bool):
     """Also of the calls after the first, and the items are the same as with a session of the SDK's own."""
 
     def newest(items: list[Any], *more: list[Any]) -> list[Any]:

@@ -67,9 +67,7 @@ segments = st.builds(
 
 
 @given(st.lists(segments, max_size=6))
-def test_segments_come_back_as_they_were(
-    tmp_path_factory: pytest.TempPathFactory, kept: list[Segment]
-) -> None:
+def test_segments_come_back_as_they_were(tmp_path_factory: pytest.TempPathFactory, kept: list[Segment]):
     path = tmp_path_factory.mktemp("s") / "segments.jsonl"
     assert write_segments(path, kept) == len(kept)
     loaded = read_segments(path)
@@ -264,9 +262,7 @@ def test_oc_27_a_file_of_which_half_counts_no_more_is_written_anew(tmp_path: Pat
     assert len(archive.path.read_bytes().splitlines()) <= 2 * 10 + 65
 
 
-def test_oc_25_after_a_write_that_fails_later_ones_are_kept(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_oc_25_after_a_write_that_fails_later_ones_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     archive = SegmentArchive(tmp_path)
     archive.add("s", "user", "first", 1)
 

@@ -225,9 +225,7 @@ def test_a_session_is_replaced_and_others_stay(tmp_path: Path) -> None:
     assert b"one" not in (tmp_path / "segments.jsonl").read_bytes()
 
 
-def test_a_segment_whose_id_is_too_long_for_the_vectors_is_refused_before_anything_is_written(
-    tmp_path: Path,
-) -> None:
+def test_a_segment_whose_id_is_too_long_for_the_vectors_is_refused_before_anything_is_written(tmp_path: Path):
     archive = ContextArchive(tmp_path)
     archive.add("a", said("one"))
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}

@@ -7,8 +7,11 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from conversations import small
+from siltstone import MemoryStore, Session
 from siltstone.cli.app import app
-from storing import database, fill, sql
+from siltstone.engine import Compacted
+from storing import database, entries, fill, sql
 
 
 def run(*arguments: object) -> Any:
@@ -23,9 +26,6 @@ def path(tmp_path: Path) -> Path:
 
 
 def test_a_whole_store_is_exit_code_0_and_left_as_it_is(tmp_path: Path) -> None:
-    from siltstone import MemoryStore
-    from storing import entries
-
     with MemoryStore.open(tmp_path) as store:
         store.index("a", entries("silt", "mud"))
     before = database(tmp_path).read_bytes()
@@ -72,9 +72,6 @@ TOKEN = "ghp_Zk3v9QpL2mXw8RtY5nBaJc7dHs1fKu4eVo6i"
 
 def leaky(path: Path) -> None:
     """A store with a secret in every kind of row."""
-    from conversations import small
-    from siltstone import Session
-    from siltstone.engine import Compacted
 
     def model(_: object) -> str:
         return f"They pushed with {TOKEN}."

@@ -187,9 +187,7 @@ def test_a_dry_run_of_forget_changes_nothing(path: Path) -> None:
 @pytest.mark.parametrize(
     "what", [("forget", "--text", SECRET), ("delete", "-s", "work"), ("delete", "--whole")]
 )
-def test_what_cannot_be_undone_is_refused_where_nobody_can_be_asked(
-    path: Path, what: tuple[str, ...]
-) -> None:
+def test_what_cannot_be_undone_is_refused_where_nobody_can_be_asked(path: Path, what: tuple[str, ...]):
     told = siltstone(what[0], path, *what[1:])
     assert told.returncode == 2
     assert "--yes" in told.stderr
@@ -358,9 +356,7 @@ def test_a_session_that_is_not_there_is_exit_code_2_and_none_is_begun(
 
 
 @pytest.mark.parametrize("namespace", [None, "ann"])
-def test_a_search_without_a_session_finds_what_every_session_said(
-    tmp_path: Path, namespace: str | None
-) -> None:
+def test_a_search_without_a_session_finds_what_every_session_said(tmp_path: Path, namespace: str | None):
     with MemoryStore.open(tmp_path) as store:
         for name in ("first", "second"):
             with Session.open(None, name, memory=store, namespace=namespace) as session:

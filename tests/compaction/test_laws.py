@@ -260,7 +260,7 @@ def assert_told_once(outcome: Compacted | Skipped | Failed | None, hook: Recordi
 
 def assert_laws(
     history: list[messages.Message], outcome: Compacted, pins: set[int], *, layered: bool = False
-) -> None:
+):
     """The demands of chapter 0 of the behaviours on a rewrite, told apart by identity alone."""
     given_ids = [id(message.raw) for message in history]
     kept = [id(raw) for raw in outcome.retained]

@@ -11,15 +11,7 @@ from hypothesis.extra.numpy import arrays
 
 import siltstone
 import siltstone.embedding
-from siltstone import HnswIndex
-from siltstone.errors import (
-    ConfigError,
-    EntryNotFoundError,
-    StoreCorruptError,
-    StoreIoError,
-    StoreOpenError,
-    StoreVersionError,
-)
+from siltstone import HnswIndex, errors
 from siltstone.index import HashedTfIndex, HnswParams
 
 NO_ID = 2**64 - 1
@@ -113,7 +105,7 @@ def test_removed_rows_are_not_found_and_their_ids_are_not_given_again(kind):
     everything = index.search(rows[3], 500)[0].tolist()
     assert sorted(everything) == list(range(3, 500, 2))
     for wrong in ([0], [1], [500], [3, 2], [2**63], [-1], [2**70]):
-        with pytest.raises(EntryNotFoundError, match="no row"):
+        with pytest.raises(errors.EntryNotFoundError, match="no row"):
             index.remove(wrong)
     assert len(index) == 249
     assert index.add(rows[:1]).tolist() == [500]
@@ -139,9 +131,9 @@ def test_removed_rows_are_not_found_and_their_ids_are_not_given_again(kind):
 def test_what_is_no_matrix_of_finite_numbers_is_refused_and_nothing_is_added(kind, wrong, said):
     index = make(kind)
     index.add(rows_of(3, 8))
-    with pytest.raises(ConfigError, match=said):
+    with pytest.raises(errors.ConfigError, match=said):
         index.add(wrong)
-    with pytest.raises(ConfigError):
+    with pytest.raises(errors.ConfigError):
         index.search_batch(wrong, 1)
     assert len(index) == 3
 
@@ -150,7 +142,7 @@ def test_what_is_no_matrix_of_finite_numbers_is_refused_and_nothing_is_added(kin
 def test_a_query_that_is_not_finite_is_named_as_a_query(kind):
     index = make(kind)
     index.add(np.ones((3, 8)))
-    with pytest.raises(ConfigError, match="queries must be finite, got NaN in row 0, column 2"):
+    with pytest.raises(errors.ConfigError, match="queries must be finite, got NaN in row 0, column 2"):
         index.search([1.0, 1.0, float("nan"), 1.0, 1.0, 1.0, 1.0, 1.0], 1)
 
 
@@ -158,7 +150,7 @@ def test_a_query_that_is_not_finite_is_named_as_a_query(kind):
 def test_a_later_row_that_is_wrong_keeps_out_those_before_it(kind):
     index, rows = make(kind), rows_of(3, 8)
     rows[2, 5] = np.nan
-    with pytest.raises(ConfigError, match="got NaN in row 2, column 5"):
+    with pytest.raises(errors.ConfigError, match="got NaN in row 2, column 5"):
         index.add(rows)
     assert len(index) == 0
 
@@ -189,27 +181,27 @@ def test_wrong_arguments_of_a_search_are_refused(kind):
     index = make(kind)
     index.add(rows_of(3, 8))
     for k in (-1, 1.5, "1", None):
-        with pytest.raises(ConfigError, match="k must be"):
+        with pytest.raises(errors.ConfigError, match="k must be"):
             index.search(np.ones(8), k)
-    with pytest.raises(ConfigError, match=r"shape \(8,\), got \(1, 8\)"):
+    with pytest.raises(errors.ConfigError, match=r"shape \(8,\), got \(1, 8\)"):
         index.search(np.ones((1, 8)), 1)
-    with pytest.raises(ConfigError, match="ef must be >= 1, got 0"):
+    with pytest.raises(errors.ConfigError, match="ef must be >= 1, got 0"):
         index.search(np.ones(8), 1, ef=0)
-    with pytest.raises(ConfigError, match="plan must be 'auto', 'scan' or 'graph', got \"best\""):
+    with pytest.raises(errors.ConfigError, match="plan must be 'auto', 'scan' or 'graph', got \"best\""):
         index.search(np.ones(8), 1, plan="best")
 
 
 def test_parameters_are_validated():
     for field, value in [("m", 1), ("m", 129), ("ef_construction", 0), ("ef_search", 2**21), ("max_layer", 0),
                          ("seed", -1), ("m", 16.0), ("m", True)]:  # fmt: skip
-        with pytest.raises(ConfigError, match=f"{field} must be .* got"):
+        with pytest.raises(errors.ConfigError, match=f"{field} must be .* got"):
             HnswParams(**{field: value})
     for dim in (0, 65_537, -1, 2.0):
-        with pytest.raises(ConfigError, match="dim must be"):
+        with pytest.raises(errors.ConfigError, match="dim must be"):
             HnswIndex(dim)
-    with pytest.raises(ConfigError, match="storage must be"):
+    with pytest.raises(errors.ConfigError, match="storage must be"):
         HnswIndex(8, storage="i4")
-    with pytest.raises(ConfigError, match="dim must be 4096"):
+    with pytest.raises(errors.ConfigError, match="dim must be 4096"):
         HnswIndex(8, storage="sparse")
     assert HnswIndex(8).params == HnswParams(16, 200, 200, 16, 0)
 
@@ -240,22 +232,22 @@ def test_a_file_that_is_not_what_was_written_is_refused(kind, tmp_path):
     file = path.read_bytes()
     for wrong in (file[:40], file[:-1], file + b"\0", file[:99] + b"?" + file[100:]):
         path.write_bytes(wrong)
-        with pytest.raises(StoreCorruptError, match="damaged") as caught:
+        with pytest.raises(errors.StoreCorruptError, match="damaged") as caught:
             load(index, path)
         assert caught.value.path == str(path)
     for other_kind in (b"", file[:7], b"x" * 500):
         path.write_bytes(other_kind)
-        with pytest.raises(StoreOpenError):
+        with pytest.raises(errors.StoreOpenError):
             load(index, path)
     path.write_bytes(file[:8] + b"\x02" + file[9:])
-    with pytest.raises(StoreVersionError, match="version 2"):
+    with pytest.raises(errors.StoreVersionError, match="version 2"):
         load(index, path)
     path.write_bytes(file)
-    with pytest.raises(StoreOpenError):
+    with pytest.raises(errors.StoreOpenError):
         HashedTfIndex.load(path)
-    with pytest.raises(StoreIoError, match="could not read"):
+    with pytest.raises(errors.StoreIoError, match="could not read"):
         load(index, tmp_path / "nothing")
-    with pytest.raises(StoreIoError, match="could not write"):
+    with pytest.raises(errors.StoreIoError, match="could not write"):
         index.save(tmp_path / "no" / "where")
 
 
@@ -275,13 +267,13 @@ def test_rows_of_counts_are_found_by_their_exact_distances():
         np.testing.assert_allclose(
             distances, dense.search(siltstone.embedding.embed(query), 300, plan="scan")[1], atol=1e-6
         )
-    with pytest.raises(ConfigError, match="counts"):
+    with pytest.raises(errors.ConfigError, match="counts"):
         index.add(np.random.default_rng(0).random((1, 4096)))
-    with pytest.raises(ConfigError, match="negative"):
+    with pytest.raises(errors.ConfigError, match="negative"):
         index.add(-np.ones((1, 4096)))
-    with pytest.raises(ConfigError, match="ascend"):
+    with pytest.raises(errors.ConfigError, match="ascend"):
         index.add(([0, 2], [5, 4], [1.0, 1.0]))
-    with pytest.raises(ConfigError, match="reaches from"):
+    with pytest.raises(errors.ConfigError, match="reaches from"):
         index.add(([0, 9], [5], [1.0]))
     assert len(index) == 300
 

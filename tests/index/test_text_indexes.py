@@ -11,14 +11,7 @@ from hypothesis import given, strategies as st
 from reference import analyse, bm25
 from reference.embed import word_hash
 from reference.search import search as slow_cosine
-from siltstone.errors import (
-    ConfigError,
-    EntryNotFoundError,
-    StoreCorruptError,
-    StoreIoError,
-    StoreOpenError,
-    StoreVersionError,
-)
+from siltstone import errors
 from siltstone.index import Bm25Index, Bm25Params, HashedTfIndex
 
 TEXTS = ["silt settles in slow water", "the kettle is on", "slow slow water", "", "silt"]
@@ -62,7 +55,7 @@ def test_an_empty_index_finds_nothing(kind):
 
 @pytest.mark.parametrize("k", [-1, 1.0, "3", None])
 def test_a_wrong_k_is_refused(index, k):
-    with pytest.raises(ConfigError, match="k must be"):
+    with pytest.raises(errors.ConfigError, match="k must be"):
         index.search("silt", k=k)
 
 
@@ -79,28 +72,28 @@ def test_a_batch_is_its_searches_filled_up(index):
 
 @pytest.mark.parametrize("call", ["add", "search_batch"])
 def test_one_text_is_not_taken_for_a_list_of_letters(index, call):
-    with pytest.raises(ConfigError, match="got one str"):
+    with pytest.raises(errors.ConfigError, match="got one str"):
         getattr(index, call)("silt")
     with pytest.raises(TypeError, match=r"texts\[1\] must be a str, got int"):
         getattr(index, call)(["silt", 3])
-    with pytest.raises(ConfigError, match="query must be a str"):
+    with pytest.raises(errors.ConfigError, match="query must be a str"):
         index.search(["silt"])
 
 
 def test_removing_is_all_or_nothing(index):
-    with pytest.raises(EntryNotFoundError, match="the index has no text 5") as caught:
+    with pytest.raises(errors.EntryNotFoundError, match="the index has no text 5") as caught:
         index.remove([0, 5])
     assert caught.value.entry_id == 5
     assert index.search("silt")[0].tolist() == [4, 0]
     index.remove(np.array([4, 4], dtype=np.uint64))
     assert index.search("silt")[0].tolist() == [0]
-    with pytest.raises(EntryNotFoundError):
+    with pytest.raises(errors.EntryNotFoundError):
         index.remove([4])
     for unknown in (-1, [2**64]):
-        with pytest.raises(EntryNotFoundError, match="the index has no text"):
+        with pytest.raises(errors.EntryNotFoundError, match="the index has no text"):
             index.remove(unknown)
     for wrong in (["0"], [0.0]):
-        with pytest.raises(ConfigError, match=r"ids\[0\] must be"):
+        with pytest.raises(errors.ConfigError, match=r"ids\[0\] must be"):
             index.remove(wrong)
 
 
@@ -142,21 +135,21 @@ def test_what_is_no_index_of_that_kind_is_refused_by_name(index, kind, tmp_path)
     other = Bm25Index if kind is HashedTfIndex else HashedTfIndex
     path = tmp_path / "a.index"
     other().save(path)
-    with pytest.raises(StoreOpenError, match="of another kind") as caught:
+    with pytest.raises(errors.StoreOpenError, match="of another kind") as caught:
         kind.load(path)
     assert caught.value.path == str(path)
     path.write_bytes(b"not an index")
-    with pytest.raises(StoreOpenError, match="is not an index"):
+    with pytest.raises(errors.StoreOpenError, match="is not an index"):
         kind.load(path)
-    with pytest.raises(StoreIoError, match="could not read"):
+    with pytest.raises(errors.StoreIoError, match="could not read"):
         kind.load(tmp_path / "absent")
-    with pytest.raises(StoreIoError, match="could not write"):
+    with pytest.raises(errors.StoreIoError, match="could not write"):
         index.save(tmp_path / "absent" / "a.index")
     index.save(path)
     data = bytearray(path.read_bytes())
     data[8] += 1
     path.write_bytes(data)
-    with pytest.raises(StoreVersionError, match="version 6 of the format"):
+    with pytest.raises(errors.StoreVersionError, match="version 6 of the format"):
         kind.load(path)
 
 
@@ -164,7 +157,7 @@ def test_a_file_that_was_cut_or_changed_is_refused_whole(index, kind, tmp_path):
     path = tmp_path / "a.index"
     index.save(path)
     data = path.read_bytes()
-    refused = (StoreOpenError, StoreVersionError, StoreCorruptError)
+    refused = (errors.StoreOpenError, errors.StoreVersionError, errors.StoreCorruptError)
     for length in range(len(data)):
         path.write_bytes(data[:length])
         with pytest.raises(refused):
@@ -179,7 +172,7 @@ def test_a_file_that_was_cut_or_changed_is_refused_whole(index, kind, tmp_path):
 
 @pytest.mark.parametrize(("k1", "b"), [(-1, 0.5), (float("nan"), 0.5), (1.2, 1.5), (1.2, float("nan"))])
 def test_parameters_out_of_bounds_cannot_be_made(k1, b):
-    with pytest.raises(ConfigError, match=r"^(k1|b) must be"):
+    with pytest.raises(errors.ConfigError, match=r"^(k1|b) must be"):
         Bm25Params(k1=k1, b=b)
 
 

@@ -102,9 +102,7 @@ def test_a_wrong_token_gets_no_cookie(stranger: TestClient, body: bytes) -> None
     assert "set-cookie" not in answer.headers
 
 
-def test_a_token_is_sent_as_json_and_is_short(
-    opened: tuple[TestClient, Access], stranger: TestClient
-) -> None:
+def test_a_token_is_sent_as_json_and_is_short(opened: tuple[TestClient, Access], stranger: TestClient):
     _, access = opened
     form = stranger.post("/unlock", data={"token": access.token}, headers={"origin": BASE})
     assert form.status_code == 415
@@ -259,14 +257,9 @@ def test_without_write_nothing_is_previewed_and_nothing_is_done(tmp_path: Path) 
     ("fields", "status"),
     [
         ({"form": "guess"}, 403),
-        ({"form": ""}, 403),
         ({"name": "Work"}, 404),
-        ({"name": ""}, 404),
         ({"do": "drop"}, 404),
-        ({"do": ""}, 404),
         ({"do": "undo", "id": 1}, 409),
-        ({"do": "undo", "id": ""}, 409),
-        ({"do": "pin", "seq": "x"}, 404),
         ({"do": "pin", "seq": 3}, 404),
         ({"do": "pin", "seq": 10**12}, 404),
         ({"do": "forget", "start": 5, "end": 5}, 404),
@@ -274,9 +267,7 @@ def test_without_write_nothing_is_previewed_and_nothing_is_done(tmp_path: Path) 
         ({"session": "nobody", "name": "nobody"}, 404),
     ],
 )
-def test_a_form_that_is_not_right_changes_nothing(
-    tmp_path: Path, fields: dict[str, Any], status: int
-) -> None:
+def test_a_form_that_is_not_right_changes_nothing(tmp_path: Path, fields: dict[str, Any], status: int):
     place = make_store(tmp_path)
     before = versions(place)
     with inspected(place, write=True) as (client, access):

@@ -288,9 +288,7 @@ def test_what_another_process_writes_shows_by_itself_and_after_the_inspector_was
         writer.wait(PATIENCE)
 
 
-def test_an_exported_file_works_without_network(
-    driver: webdriver.Chrome, place: Path, tmp_path: Path
-) -> None:
+def test_an_exported_file_works_without_network(driver: webdriver.Chrome, place: Path, tmp_path: Path):
     file = tmp_path / "copy.html"
     command = [sys.executable, "-m", "siltstone", "inspect", str(place), "--export", str(file)]
     subprocess.run(command, check=True, capture_output=True, timeout=60)

@@ -61,9 +61,7 @@ def test_what_cannot_be_inspected_is_told_in_a_sentence(tmp_path: Path) -> None:
         assert f"port {port} is in use" in refused(place, "--port", port)
 
 
-def test_a_store_of_a_newer_version_and_one_that_is_damaged_are_told_and_stay_as_they_are(
-    tmp_path: Path,
-) -> None:
+def test_a_store_of_a_newer_version_and_one_that_is_damaged_are_told_and_stay_as_they_are(tmp_path: Path):
     for name, change in (("newer", "PRAGMA user_version = 99"), ("damaged", None)):
         place = make_store(tmp_path / name)
         file = place / "memory" / "memory.sqlite3"

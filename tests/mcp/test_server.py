@@ -147,9 +147,7 @@ async def test_another_session_of_the_store_is_out_of_reach(path: Path) -> None:
 
 
 @OVER
-async def test_two_servers_share_a_store_and_each_sees_what_the_other_saves(
-    path: Path, transport: str
-) -> None:
+async def test_two_servers_share_a_store_and_each_sees_what_the_other_saves(path: Path, transport: str):
     options = ("--store", str(path), "--session", "work")
     may = ("--allow-write", "--allow-forget")
     async with reached(transport, *options, *may) as first, reached(transport, *options) as second:

@@ -362,9 +362,7 @@ def answers(store: Store, ranker: str) -> list[list[tuple[str, float, tuple[int,
 
 @pytest.mark.parametrize("ranker", ["lexical", "cosine"])
 @pytest.mark.parametrize("seed", range(3))
-def test_a_search_is_that_of_a_store_that_never_had_the_damaged_rows(
-    tmp_path: Path, ranker: str, seed: int
-) -> None:
+def test_a_search_is_that_of_a_store_that_never_had_the_damaged_rows(tmp_path: Path, ranker: str, seed: int):
     said = sayings(60, seed)
     gone = random.Random(seed).sample(range(60), 7)
     with MemoryStore.open(tmp_path / "damaged") as store:

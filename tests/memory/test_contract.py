@@ -13,18 +13,17 @@ from hypothesis import HealthCheck, example, given, settings, strategies as st
 from compacting import system
 from conversations import assistant, conversation, small, user
 from shapes import results, use
-from siltstone import ConfigError, errors
+from siltstone import ConfigError
 from siltstone.engine import Compacted
-from siltstone.errors import InvalidEntryError, StoreCorruptError, StoreError
+from siltstone.errors import InvalidEntryError, StoreCorruptError
 from siltstone.memory import Entry, SessionInfo, Store
 from siltstone.memory.convert import datetime_from, milliseconds
 from siltstone.session.aio import in_thread
 from siltstone.stores import MemoryStore, SimpleMemoryStore
 from siltstone.stores.database import DatabaseStore
 from siltstone.testing import ScriptedModel
-from storing import STRANGE_IDS, contents, database, entries, message, sql
+from storing import STRANGE_IDS, contents, entries, sql
 from strategies import texts
-from summary_log import summary_log
 
 
 def test_mk_60_search_finds_the_fitting_text_of_its_own_session(store: Store) -> None:
@@ -107,9 +106,7 @@ def test_explained_hits_are_the_same_hits(store: Store) -> None:
     assert all(hit.explain for hit in explained)
 
 
-def test_sessions_with_strange_ids_neither_leak_nor_touch_the_file_system(
-    store: Store, tmp_path: Path
-) -> None:
+def test_sessions_with_strange_ids_neither_leak_nor_touch_the_file_system(store: Store, tmp_path: Path):
     for n, session_id in enumerate(STRANGE_IDS):
         store.index(session_id, entries(f"canary {n}"))
     for n, session_id in enumerate(STRANGE_IDS):
@@ -187,9 +184,7 @@ def test_every_call_of_a_store_is_there_and_says_what_it_does(member: type[Store
         assert inspect.getdoc(getattr(member, name)), name
 
 
-def test_stores_in_memory_are_apart_and_leave_no_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_stores_in_memory_are_apart_and_leave_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.chdir(tmp_path)
     with SimpleMemoryStore() as one, SimpleMemoryStore() as other:
         one.index("a", entries(*(f"silt {n}" for n in range(600))))
@@ -245,40 +240,6 @@ def test_mk_62_a_write_that_the_disk_refuses_leaves_no_phantom_in_the_index(tmp_
         store.index("a", [Entry("silt and mud", (5, 6))])
         assert len(store.search("a", "silt mud")) == 2
         assert store.check() == []
-
-
-def test_mk_64_each_failure_has_a_class_of_its_own(tmp_path: Path) -> None:
-    store = MemoryStore.open(tmp_path / "a")
-    log = summary_log(store, "a")
-    log.append([message()], expected_next=0, clock="")
-    (tmp_path / "file").write_text("")
-    reader = MemoryStore.open(tmp_path / "a", read_only=True)
-    newer, broken = tmp_path / "newer", tmp_path / "broken"
-    for path in (newer, broken):
-        with MemoryStore.open(path) as other:
-            other.index("a", entries("silt"))
-    sql(newer, "PRAGMA user_version = 99")
-    sql(broken, "UPDATE entry SET text = 'x'")
-    closed = MemoryStore.open(tmp_path / "closed")
-    closed.close()
-    calls: dict[str, Any] = {
-        "InvalidEntryError": lambda: store.search("a", "silt", limit=-1),
-        "EntryNotFoundError": lambda: store.get(99),
-        "StoreConflictError": lambda: log.append([message()], expected_next=7, clock=""),
-        "ReadOnlyStoreError": lambda: reader.index("a", entries("silt")),
-        "StoreOpenError": lambda: MemoryStore.open(tmp_path / "file"),
-        "StoreVersionError": lambda: MemoryStore.open(newer),
-        "StoreCorruptError": lambda: MemoryStore.open(broken).get(1),
-        "StoreClosedError": lambda: closed.search("a", "silt"),
-    }
-    for name, call in calls.items():
-        with pytest.raises(StoreError) as caught:
-            call()
-        assert type(caught.value).__name__ == name
-        assert type(caught.value) is getattr(errors, name)
-    assert database(tmp_path / "a").exists()
-    store.close()
-    reader.close()
 
 
 @pytest.mark.anyio

@@ -170,9 +170,7 @@ def test_a_session_takes_out_what_has_expired_and_tells(tmp_path: Path, clock: C
         assert [event for event in told if isinstance(event, MemoryExpired)] == expected
 
 
-def test_a_message_that_a_compaction_discards_outlives_a_ttl_of_its_entry(
-    tmp_path: Path, clock: Clock
-) -> None:
+def test_a_message_that_a_compaction_discards_outlives_a_ttl_of_its_entry(tmp_path: Path, clock: Clock):
     with Session.open(tmp_path, "a", policy=small(), context_window=8_000) as session:
         session.append(user("The gate opens with basalt-seven."), assistant("Noted."))
         session.store.index("a", [lasting("The gate opens with basalt-seven.", 5, 0, 1)])

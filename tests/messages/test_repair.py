@@ -186,9 +186,7 @@ def wrecks(draw: Any, dialect: str) -> list[Raw]:
 
 @pytest.mark.parametrize("dialect", HISTORIES)
 @given(data=st.data())
-def test_sb_52_60_any_wreck_is_made_whole_once_and_the_rest_is_left_alone(
-    dialect: Any, data: st.DataObject
-) -> None:
+def test_sb_52_60_any_wreck_is_made_whole_once_and_the_rest_is_left_alone(dialect: Any, data: st.DataObject):
     raws = data.draw(wrecks(dialect))
     known = {id(raw) for raw in raws}
     before = copy.deepcopy(raws)

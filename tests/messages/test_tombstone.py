@@ -170,9 +170,7 @@ def test_an_item_of_every_type_can_be_read_and_says_nothing(item: dict[str, Any]
 
 
 @given(histories(), st.data())
-def test_a_legal_history_stays_legal_whatever_of_it_is_forgotten(
-    raws: list[Any], data: st.DataObject
-) -> None:
+def test_a_legal_history_stays_legal_whatever_of_it_is_forgotten(raws: list[Any], data: st.DataObject):
     before = {(each.position, each.rule) for each in validate_history(raws)}
     dialects = [read_message(raw, 0).dialect for raw in raws]
     chosen = data.draw(st.sets(st.sampled_from(range(len(raws)))) if raws else st.just(set()))

@@ -165,9 +165,7 @@ def test_a_legal_history_has_no_findings(legal: Any, data: st.DataObject) -> Non
 
 
 @given(raws=histories(min_turns=1, legal=True), data=st.data())
-def test_a_history_that_lost_a_message_of_an_exchange_is_not_legal(
-    raws: list[Raw], data: st.DataObject
-) -> None:
+def test_a_history_that_lost_a_message_of_an_exchange_is_not_legal(raws: list[Raw], data: st.DataObject):
     """The validators can fail: any answered call without its result, or the other way round."""
     history = read_history(raws)
     results_at = [at for at, m in enumerate(history) if any(p.kind == "tool_result" for p in m.parts)]

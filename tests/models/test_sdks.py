@@ -104,9 +104,7 @@ def test_arguments_of_a_call_that_are_no_object_stay_as_they_were_written(
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_what_the_server_read_of_its_cache_is_told(
-    form: str, server: Provider, model_of: Callable[..., Any]
-) -> None:
+def test_what_the_server_read_of_its_cache_is_told(form: str, server: Provider, model_of: Callable[..., Any]):
     says(server, Said("c", "They sailed."))
     long = {"role": "user", "content": [{"type": "text", "text": "We sailed on. " * 900}]}
     if form == "responses":

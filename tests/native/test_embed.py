@@ -111,9 +111,7 @@ def test_scores_are_those_of_the_twin(texts: list[list[str]], query: list[str]) 
 
 
 @given(st.lists(words, max_size=8), words, st.integers(0, 5), st.integers(0, 9))
-def test_the_best_are_those_of_the_twin(
-    texts: list[list[str]], query: list[str], least: int, limit: int
-) -> None:
+def test_the_best_are_those_of_the_twin(texts: list[list[str]], query: list[str], least: int, limit: int):
     index = DocumentedBm25(texts)
     assert len(index) == len(texts)
     found, expected = index.best(query, least, limit), bm25_twin.best(texts, query, least, limit)

@@ -226,9 +226,7 @@ def test_the_tables_have_the_columns_of_the_core(pool: PostgresPool) -> None:
             assert [column for column in made if column[0] not in ("k", "n", "born")] == ours
 
 
-def test_a_session_is_opened_by_the_address_of_its_database(
-    newest_postgres: Postgres, pool: PostgresPool
-) -> None:
+def test_a_session_is_opened_by_the_address_of_its_database(newest_postgres: Postgres, pool: PostgresPool):
     address = newest_postgres.url(database=pool.name)
     with Session.open(address, "a") as session:
         session.append(user("silt"))
@@ -243,9 +241,7 @@ def test_a_rule_that_is_not_that_of_the_tables_is_refused(pool: PostgresPool) ->
         PostgresStore.open(pool.pool, hash_rule="poly31")
 
 
-def test_a_pool_of_the_callers_own_may_have_any_kind_of_connections_and_stays_open(
-    pool: PostgresPool,
-) -> None:
+def test_a_pool_of_the_callers_own_may_have_any_kind_of_connections_and_stays_open(pool: PostgresPool):
     options = {"row_factory": dict_row, "cursor_factory": psycopg.ClientCursor}
     with ConnectionPool(pool.pool.conninfo, kwargs=options, min_size=1, max_size=2, open=True) as own:
         with PostgresStore.open(own) as store:

@@ -73,9 +73,7 @@ def test_values_come_back_as_they_went_prepared_or_not(
     assert [name.encode() for name in known(connection)] == list(prepared)
 
 
-def test_a_statement_that_is_refused_leaves_the_connection_as_it_was(
-    connection: psycopg.Connection[Any],
-) -> None:
+def test_a_statement_that_is_refused_leaves_the_connection_as_it_was(connection: psycopg.Connection[Any]):
     prepared: set[bytes] = set()
     for names in (None, prepared, prepared):
         with pytest.raises(psycopg.errors.DivisionByZero, match="division by zero"):
@@ -124,9 +122,7 @@ def use(store: PostgresStore, number: int) -> None:
     assert store.search("a", f"silt {number}")[0].content == f"silt {number}"
 
 
-def test_a_store_prepares_its_statements_where_the_server_itself_is_at_the_other_end(
-    pool: PostgresPool,
-) -> None:
+def test_a_store_prepares_its_statements_where_the_server_itself_is_at_the_other_end(pool: PostgresPool):
     for prepare in (None, True, False):
         pool.empty()
         with through_one(pool) as one:
@@ -343,9 +339,7 @@ def test_a_call_that_an_interrupt_leaves_behind_ends_before_the_next_begins(thre
     assert done == ["left behind", "next"]
 
 
-def test_a_call_that_was_not_begun_in_time_is_never_made(
-    threads: Apart, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_call_that_was_not_begun_in_time_is_never_made(threads: Apart, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(protocol, "GRACE", 0.05)
     free, done = threading.Event(), []
     interrupted(threads, free.wait)
@@ -357,9 +351,7 @@ def test_a_call_that_was_not_begun_in_time_is_never_made(
     assert done == ["later"]
 
 
-def test_a_call_that_does_not_end_in_time_names_its_thread(
-    threads: Apart, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_call_that_does_not_end_in_time_names_its_thread(threads: Apart, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(protocol, "GRACE", 0.05)
     where = threads.run(threading.get_ident, LONG)
     free = threading.Event()

@@ -46,9 +46,7 @@ def proxy(newest_postgres: Postgres, pool: PostgresPool) -> Iterator[Proxy]:
 
 
 @pytest.mark.parametrize("moment", Moment)
-def test_a_write_whose_connection_is_cut_is_done_once(
-    proxy: Proxy, pool: PostgresPool, moment: Moment
-) -> None:
+def test_a_write_whose_connection_is_cut_is_done_once(proxy: Proxy, pool: PostgresPool, moment: Moment):
     with through(proxy, pool) as store:
         for n in range(6):
             proxy.cut_next(moment, is_write)
@@ -166,9 +164,7 @@ def test_a_question_about_a_write_that_is_refused_tells_nothing_of_it(
     assert len(asked) == 3
 
 
-def test_a_write_that_waits_longer_than_the_deadline_is_unknown_and_seen_afterwards(
-    pool: PostgresPool,
-) -> None:
+def test_a_write_that_waits_longer_than_the_deadline_is_unknown_and_seen_afterwards(pool: PostgresPool):
     with PostgresStore.open(pool.pool) as store:
         store.index("a", [Entry("silt")])
         hurry(store)
@@ -268,9 +264,7 @@ def test_an_interrupt_does_not_cancel_a_write(pool: PostgresPool, monkeypatch: p
 
 
 @pytest.mark.parametrize("behind_a_pooler", [False, True])
-def test_a_server_that_is_away_fails_calls_soon_and_then_at_once_until_it_is_back(
-    behind_a_pooler: bool,
-) -> None:
+def test_a_server_that_is_away_fails_calls_soon_and_then_at_once_until_it_is_back(behind_a_pooler: bool):
     with running() as server, ExitStack() as stack:
         port = stack.enter_context(PgBouncer(server)).port if behind_a_pooler else server.port
         with psycopg.connect(server.dsn, autocommit=True) as connection:

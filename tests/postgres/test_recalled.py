@@ -48,9 +48,7 @@ def filled(store: Store, name: str = "chat", **options: Any) -> Session:
 
 
 @pytest.mark.parametrize("namespace", ["", "team"])
-def test_the_block_that_is_recalled_is_that_of_a_file_to_the_byte(
-    pair: tuple[Store, Store], namespace: str
-) -> None:
+def test_the_block_that_is_recalled_is_that_of_a_file_to_the_byte(pair: tuple[Store, Store], namespace: str):
     options = {"namespace": namespace}
     blocks = []
     for store in pair:
@@ -277,9 +275,7 @@ def test_entries_that_leave_change_both_alike(embedding_pair: tuple[MemoryStore,
             assert shown(database, "a", query, **given) == shown(file, "a", query, **given)
 
 
-def test_a_session_recalls_the_same_of_its_namespace(
-    embedding_pair: tuple[MemoryStore, PostgresStore],
-) -> None:
+def test_a_session_recalls_the_same_of_its_namespace(embedding_pair: tuple[MemoryStore, PostgresStore]):
     found = []
     for store in embedding_pair:
         for name in ("one", "two", "three"):

@@ -43,9 +43,7 @@ def tell(what: str, counts: Counter[str]) -> None:
     print(f"\n{what}: {dict(counts)}")
 
 
-def test_writers_that_are_killed_leave_what_was_acknowledged(
-    dsn: str, tmp_path: Path, chance: random.Random
-) -> None:
+def test_writers_that_are_killed_leave_what_was_acknowledged(dsn: str, tmp_path: Path, chance: random.Random):
     files: list[Path] = []
     for number in range(CLIENT_KILLS):
         files.append(tmp_path / f"{number}.words")
@@ -61,9 +59,7 @@ def test_writers_that_are_killed_leave_what_was_acknowledged(
 
 
 @pytest.mark.parametrize("how", ["crash", "kill"])
-def test_a_server_that_is_killed_has_what_it_acknowledged(
-    how: str, tmp_path: Path, chance: random.Random
-) -> None:
+def test_a_server_that_is_killed_has_what_it_acknowledged(how: str, tmp_path: Path, chance: random.Random):
     with running() as server:
         wrong, counts = killed(server, how, tmp_path, chance)
     tell(f"{SERVER_KILLS} times {how}", counts)

@@ -122,9 +122,7 @@ def test_a_session_that_two_stores_begin_at_once_in_different_places_is_one(
     assert [each.namespace for each in other.sessions().sessions] == ["team"]
 
 
-def test_stores_that_write_the_same_entries_at_once_have_each_once_and_give_the_same_ids(
-    pool: PostgresPool,
-) -> None:
+def test_stores_that_write_the_same_entries_at_once_have_each_once_and_give_the_same_ids(pool: PostgresPool):
     rounds, given = 10, [Entry(f"silt {n}", (n, n + 1)) for n in range(5)]
     begin, ids = threading.Barrier(4), []
 

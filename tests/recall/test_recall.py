@@ -462,9 +462,7 @@ def test_neighbours_come_with_a_hit_for_less_than_it_scores() -> None:
 
 
 @pytest.mark.parametrize(("own", "third", "stays"), [(0.82, 0.8, True), (0.5, 0.7, True), (0.5, 0.8, False)])
-def test_a_hit_beside_a_better_one_has_the_better_of_two_scores(
-    own: float, third: float, stays: bool
-) -> None:
+def test_a_hit_beside_a_better_one_has_the_better_of_two_scores(own: float, third: float, stays: bool):
     """There is room for two of three details; as a neighbour of 0.9 the second one has 0.765."""
     best, beside, other = (
         Detail(text * 40, score, "user", NOON, number)
@@ -535,7 +533,6 @@ def test_oc_76_the_documented_object_loads_in_either_spelling() -> None:
     [
         ('{"hardCapToken": 1}', "hardCapToken"),
         ('{"hardCapTokens": -1}', "hard_cap_tokens"),
-        ('{"maxSegments": 0}', "max_segments"),
         ('{"autoRecallMinScore": 1.5}', "auto_recall_min_score"),
         ('{"embeddingModel": "bert"}', "embedding_model"),
         ('{"enabled": 1}', "enabled"),

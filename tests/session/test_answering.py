@@ -96,9 +96,7 @@ def test_an_answer_is_by_the_ranker_of_the_store(tmp_path: Path, ranker: Any) ->
             )  # time passes, and they decay
 
 
-def test_what_needs_hits_or_another_order_is_searched(
-    store: MemoryStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_needs_hits_or_another_order_is_searched(store: MemoryStore, monkeypatch: pytest.MonkeyPatch):
     session, asked = Session.open(None, "s", memory=store), counted(store, monkeypatch)
     tool = session.memory_search
     for more in ({"order": "time"}, {"since": "2026-03-02"}, {"until": "2026-03-02"}, {"order": None}):

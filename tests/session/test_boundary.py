@@ -124,9 +124,7 @@ def test_a_request_that_a_compaction_makes_too_large_is_refused_before_anything_
     assert 0 < len(held) < 129
 
 
-def test_the_lists_of_an_answer_are_its_own_and_those_of_its_moment_whenever_they_are_read(
-    tmp_path: Path,
-) -> None:
+def test_the_lists_of_an_answer_are_its_own_and_those_of_its_moment_whenever_they_are_read(tmp_path: Path):
     said = [user("one"), assistant("two")]
     with Session.open(tmp_path, "s", policy=small()) as session:
         session.append(*said)
@@ -174,9 +172,7 @@ def test_what_is_planned_is_what_prepare_then_does(tmp_path: Path) -> None:
     assert done.tokens_after <= planned.tokens_after < planned.tokens_before
 
 
-def test_with_nothing_due_it_says_so_and_looks_at_no_message(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_with_nothing_due_it_says_so_and_looks_at_no_message(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     with Session.open(tmp_path, "s", policy=small()) as session:
         session.prepare()
         session.append(user("hello"), assistant("hi"))

@@ -72,7 +72,6 @@ def opened(policy: Any, store: Any, **options: Any) -> Session:
             900,
             512,
         ),
-        (usage(0, 0), 0, 0),
         ({"input_tokens": 9, "cache_read_input_tokens": True, "cache_creation_input_tokens": -5}, 9, 0),
         ({}, 0, 0),
         ("many", 0, 0),

@@ -161,9 +161,7 @@ def test_if_a_model_fails_quotes_or_the_sentence_stay(store: Store, answer: Any,
 
 
 @pytest.mark.parametrize("usage", [None, UsageRecord("a-model", 100, 10)])
-def test_a_summary_made_while_more_was_forgotten_is_not_taken(
-    store: Store, usage: UsageRecord | None
-) -> None:
+def test_a_summary_made_while_more_was_forgotten_is_not_taken(store: Store, usage: UsageRecord | None):
     session = compacted_twice(store, ScriptedModel([f"They spoke of {SECRET}."]))
 
     def model(request: Any) -> Completion:
@@ -387,9 +385,7 @@ def test_a_branch_over_a_forgotten_call_leaves_its_tombstone_to_its_result(
     assert [each.reason for each in host.session.compactions()] == ["branch"]
 
 
-def test_a_tombstone_that_was_forgotten_further_is_known_as_well(
-    store: Store, then: Callable[[Host], None]
-) -> None:
+def test_a_tombstone_that_was_forgotten_further_is_known_as_well(store: Store, then: Callable[[Host], None]):
     """A host took the tombstone over; then the id that it has was forgotten."""
     call, result = exchange(7, SECRET)
     call["tool_calls"][0]["id"] = result["tool_call_id"] = "call_customer77"
@@ -435,9 +431,7 @@ def test_a_text_in_the_cut_form_of_a_result_leaves_it_and_the_view_can_be_read(s
 
 
 @given(data=st.data())
-def test_whatever_is_forgotten_and_sent_again_the_session_has_the_rest_in_its_order(
-    data: st.DataObject,
-) -> None:
+def test_whatever_is_forgotten_and_sent_again_the_session_has_the_rest_in_its_order(data: st.DataObject):
     """Against a plain list: what is forgotten is a tombstone in its place, and comes in nowhere else."""
     words, gone = [f"word {number}" for number in range(8)], set[str]()
     with SimpleMemoryStore() as store:

@@ -213,9 +213,7 @@ def test_a_child_leaves_the_block_of_its_parents_session_in_peace(tmp_path: Path
 
 
 @pytest.mark.parametrize("store", ["durable"], indirect=True)
-def test_a_child_opens_the_session_anew_while_its_parents_model_writes(
-    session: Session, tmp_path: Path
-) -> None:
+def test_a_child_opens_the_session_anew_while_its_parents_model_writes(session: Session, tmp_path: Path):
     def child() -> int:
         with Session.open(tmp_path, "s", policy=small(300), context_window=3_000) as own:
             own.compact()

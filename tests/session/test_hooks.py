@@ -48,9 +48,7 @@ def test_what_was_injected_is_logged_stays_in_the_view_and_is_not_found(tmp_path
 
 @pytest.mark.parametrize("through_json", [False, True])
 @pytest.mark.parametrize("adopts", [False, True])
-def test_a_host_that_keeps_its_own_list_need_not_know(
-    tmp_path: Path, adopts: bool, through_json: bool
-) -> None:
+def test_a_host_that_keeps_its_own_list_need_not_know(tmp_path: Path, adopts: bool, through_json: bool):
     host: list[Any] = []
     compactions = 0
     with opened(tmp_path, on_after_compact=inject) as session:

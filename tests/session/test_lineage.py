@@ -92,9 +92,7 @@ def compact(session: Session, policy: Any) -> None:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_five_undos_after_five_compactions_give_back_the_original_byte_for_byte(
-    reopen: Opener, seed: int
-) -> None:
+def test_five_undos_after_five_compactions_give_back_the_original_byte_for_byte(reopen: Opener, seed: int):
     chance = random.Random(seed)
     session = reopen()
     number = iter(range(1000))

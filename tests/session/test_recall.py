@@ -417,9 +417,7 @@ def test_the_share_of_the_block_in_the_providers_count_starts_no_compaction(tmp_
 
 
 @pytest.mark.parametrize(("tool", "recalls"), [(None, True), ("memory_search", True), ("read", False)])
-def test_a_session_that_works_with_tools_needs_a_better_hit(
-    tool: str | None, recalls: bool, tmp_path: Path
-) -> None:
+def test_a_session_that_works_with_tools_needs_a_better_hit(tool: str | None, recalls: bool, tmp_path: Path):
     with Session.open(tmp_path, "s", context_window=4_000, recall=True, knowledge=False) as session:
         session.append(user("The gate of the quarry opens with basalt-seven."), assistant("Noted."))
         for page in range(40):

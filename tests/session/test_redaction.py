@@ -249,9 +249,7 @@ def fresh(raws: list[Any]) -> list[Any]:
 
 
 @pytest.mark.parametrize("same", [lambda raws: raws, copy.deepcopy, fresh])
-def test_observe_compares_what_would_be_written(
-    tmp_path: Path, same: Callable[[list[Any]], list[Any]]
-) -> None:
+def test_observe_compares_what_would_be_written(tmp_path: Path, same: Callable[[list[Any]], list[Any]]):
     raws = said()
     with opened(tmp_path) as session:
         assert session.observe(raws) == len(raws)

@@ -111,9 +111,7 @@ def test_oc_21_oc_22_the_documented_bounds_and_what_changes_them() -> None:
 
 
 @pytest.mark.parametrize("once", [True, False])
-def test_oc_21_the_same_text_of_the_same_role_is_found_once_where_that_is_chosen(
-    tmp_path: Path, once: bool
-) -> None:
+def test_oc_21_the_same_text_of_the_same_role_is_found_once_where_that_is_chosen(tmp_path: Path, once: bool):
     options: dict[str, Any] = {"policy": small(), "model": ScriptedModel(), "retention": Retention(once=once)}
     with Session.open(tmp_path, "s", **options) as session:
         for _ in range(2):

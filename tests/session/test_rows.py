@@ -51,7 +51,6 @@ def test_mk_15_the_clock_survives_its_own_text() -> None:
         '{"no_such_count": 1}',
         '{"pins": [-1]}',
         '{"pins": 3}',
-        '{"pins": ["a"]}',
     ],
 )
 def test_mk_15_a_corrupt_clock_is_an_error_and_never_inferred(text: str) -> None:

@@ -95,9 +95,7 @@ def test_a_forgotten_wish_is_gone(session: Session) -> None:
     assert "shellfish" not in json.dumps(session.prepare().messages)
 
 
-def test_the_block_takes_a_twentieth_of_the_window_and_prefers_what_is_new_or_said_often(
-    tmp_path: Path,
-) -> None:
+def test_the_block_takes_a_twentieth_of_the_window_and_prefers_what_is_new_or_said_often(tmp_path: Path):
     with opened(tmp_path, context_window=6_000) as one:
         one.append(
             user("Never touch the folder zebra."), assistant("ok"), user("Never touch the folder zebra.")

@@ -68,7 +68,6 @@ def test_recall_that_is_off_switches_nothing_else_on(tmp_path: Path, asked: bool
     ("options", "words"),
     [
         ({"context_window": 0}, "context_window must be an integer > 0, got 0"),
-        ({"context_window": 1.5}, "context_window must be an integer > 0, got 1.5"),
         ({"policy": ThresholdCompactor}, "policy must be a policy"),
         ({"policy": "chain"}, "got 'chain': find_settings().policy('chain') of siltstone.config makes one"),
         ({"recall": "yes"}, "recall must be True, False or a RecallConfig"),
@@ -76,7 +75,6 @@ def test_recall_that_is_off_switches_nothing_else_on(tmp_path: Path, asked: bool
         ({"model": "gpt-5"}, "a callable such as siltstone.models.openai('gpt-5')"),
         ({"model": ["claude-haiku-4-5"]}, "siltstone.models.anthropic('claude-haiku-4-5')"),
         ({"hooks": print}, "a list of functions that take an event, such as [print]"),
-        ({"hooks": ["print"]}, "a list of functions that take an event"),
         ({"memory": "agent-data"}, "a store such as MemoryStore.open(path), got 'agent-data'"),
         ({"namespace": 42}, "namespace must be a text, got 42: a name of your own, such as '42'"),
         ({"retention": 30}, "such as Retention(max_entries=999), got 30"),
@@ -89,7 +87,6 @@ def test_recall_that_is_off_switches_nothing_else_on(tmp_path: Path, asked: bool
         ({"redaction": "yes"}, "redaction must be True, False, a RedactionConfig or a Redactor"),
         ({"unrelated": "never"}, "unrelated must be 'first' or 'always' or"),
         ({"reserved_tokens": -1}, "reserved_tokens must be an integer >= 0, got -1"),
-        ({"reserved_tokens": True}, "reserved_tokens must be an integer >= 0, got True"),
         ({"reserved_tokens": 99, "context_window": 99}, "reserved_tokens must be < the window of 99, got 99"),
         (
             {"reserved_tokens": 700, "policy": POLICY},
@@ -101,9 +98,7 @@ def test_recall_that_is_off_switches_nothing_else_on(tmp_path: Path, asked: bool
         ),
     ],
 )
-def test_a_switch_that_cannot_be_is_refused_by_name(
-    tmp_path: Path, options: dict[str, object], words: str
-) -> None:
+def test_a_switch_that_cannot_be_is_refused_by_name(tmp_path: Path, options: dict[str, object], words: str):
     with pytest.raises(ConfigError) as caught:
         Session.open(tmp_path, "s", **options)  # type: ignore[arg-type]
     assert words in str(caught.value)
@@ -152,19 +147,10 @@ def test_a_path_that_is_no_directory_is_refused_and_makes_none(
         (lambda path: opened(path).save({"a": 1}), ConfigError, "text must be a sentence such as"),
         (lambda path: opened(path).save("x", importance="high"), ConfigError, "a number in 0..1"),
         (lambda path: opened(path).search("x", limit="5"), InvalidEntryError, "an integer >= 0, got '5'"),
-        (lambda _: SimpleMemoryStore().delete_session(5), ConfigError, "id must be a text in quotes, got 5"),
-        (
-            lambda _: SimpleMemoryStore().entries("s", (1, 2), None, "0"),
-            ConfigError,
-            "offset must be an integer",
-        ),
-        (lambda path: opened(path).observe(5), ConfigError, "history must be a list, got 5"),
-        (lambda path: opened(path).save("x", tags=5), ConfigError, "tags must be a list, got 5"),
-        (lambda _: ThresholdCompactor(CompactionConfig), ConfigError, "settings of a ThresholdCompactor"),
         (lambda _: RedactionConfig(strict="x"), ConfigError, "strict must be True or False, got 'x'"),
         (lambda _: CompletionRequest([], 9, temperature="1"), ConfigError, "be a number or None, got '1'"),
         (lambda _: SimpleMemoryStore().index("s", ["x"]), InvalidEntryError, "must be a siltstone.Entry"),
-        (lambda path: opened(path).search(5), InvalidEntryError, "a query must be a text, got 5"),
+        (lambda _: ThresholdCompactor(CompactionConfig), ConfigError, "settings of a ThresholdCompactor"),
         (lambda path: opened(path).search("x", since="May"), InvalidEntryError, "a datetime, or seconds"),
         *(
             (
@@ -184,14 +170,7 @@ def test_a_path_that_is_no_directory_is_refused_and_makes_none(
         ),
         *(
             (lambda _, wrong=each: Retention(**wrong), ConfigError, "must be")
-            for each in (
-                {"max_entries": 0},
-                {"max_entries": True},
-                {"max_entries": 1.5},
-                {"max_age": timedelta(0)},
-                {"max_age": 30},
-                {"max_age": "30 days"},
-            )
+            for each in ({"max_entries": 0}, {"max_entries": 1.5}, {"max_age": timedelta(0)}, {"max_age": 30})
         ),
         (
             lambda path: Session.open(path, "s", recall=RecallConfig(cross_session=True)),
@@ -199,7 +178,6 @@ def test_a_path_that_is_no_directory_is_refused_and_makes_none(
             "cross_session=True needs a namespace",
         ),
         (lambda path: opened(path).facts(5), ConfigError, "query must be a text or None, got 5"),
-        (lambda path: opened(path).facts(limit=-1), ConfigError, "limit must be"),
         (lambda path: opened(path).observe([], on_conflict="merge"), ConfigError, "or 'raise', got 'merge'"),
         (lambda path: opened(path).log("5"), ConfigError, "start must be the number of a message"),
         (lambda path: opened(path).recover("too long"), ConfigError, "the exception that the provider's"),

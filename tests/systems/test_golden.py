@@ -146,9 +146,7 @@ def test_what_a_preset_has_to_say_to_the_model_is_in_the_next_request(tmp_path: 
 
 
 @pytest.mark.parametrize("name", ["spacebot", "rustant", "waterfall"])
-def test_a_summary_is_sent_without_its_mark_and_known_when_a_host_sends_it_again(
-    tmp_path: Path, name: str
-) -> None:
+def test_a_summary_is_sent_without_its_mark_and_known_when_a_host_sends_it_again(tmp_path: Path, name: str):
     with session_of(tmp_path, name, 64_000, Scripted()) as session:
         for number in range(130):
             session.append((assistant if number % 2 else user)(f"message {number}"))

@@ -44,9 +44,7 @@ def test_it_never_waits_for_a_model(tmp_path: Path) -> None:
     ("count", "tier", "cut"),
     [(31, None, 0), (32, "background", 9), (34, "aggressive", 17), (38, "emergency", 19)],
 )
-def test_the_tiers_and_their_cuts_worked_out_by_hand(
-    tmp_path: Path, count: int, tier: str | None, cut: int
-) -> None:
+def test_the_tiers_and_their_cuts_worked_out_by_hand(tmp_path: Path, count: int, tier: str | None, cut: int):
     """0.80, 0.85 and 0.95 of 16,000 are 12,800, 13,600 and 15,200 tokens: 32, 34 and 38 messages of 400."""
     told: list[Any] = []
     with session_of(tmp_path, "spacebot", 16_000, Scripted(), hooks=[told.append]) as session:
@@ -61,9 +59,7 @@ def test_the_tiers_and_their_cuts_worked_out_by_hand(
         assert covered == ([] if tier is None else [((0, cut),)])
 
 
-def test_summaries_and_markers_of_the_assistant_are_known_after_a_restart_and_in_a_hosts_list(
-    tmp_path: Path,
-) -> None:
+def test_summaries_and_markers_of_the_assistant_are_known_after_a_restart_and_in_a_hosts_list(tmp_path: Path):
     text = '[defaults]\ncontext_window = 16000\n[defaults.compaction]\nsummary_role = "assistant"'
     made = presets.spacebot.from_config(text)
     host: list[Any] = []

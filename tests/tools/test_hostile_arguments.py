@@ -128,8 +128,6 @@ def test_a_call_that_is_wrong_is_answered_by_what_is_allowed(
     ],
     ids=str,
 )
-def test_a_call_that_can_mean_one_thing_alone_is_carried_out(
-    session: Session, name: str, arguments: Any
-) -> None:
+def test_a_call_that_can_mean_one_thing_alone_is_carried_out(session: Session, name: str, arguments: Any):
     answer = json.loads(dispatch(session.tools, name, arguments))
     assert isinstance(answer, list) or "error" not in answer

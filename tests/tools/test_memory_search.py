@@ -142,9 +142,7 @@ def nested(levels: int) -> Any:
     ],
     ids=lambda value: repr(value)[:20] if not isinstance(value, dict) else "object",
 )
-def test_mk_75_whatever_a_model_sends_is_refused_in_a_short_sentence(
-    tool: Tool, arguments: Any, reason: str
-) -> None:
+def test_mk_75_whatever_a_model_sends_is_refused_in_a_short_sentence(tool: Tool, arguments: Any, reason: str):
     with pytest.raises(InvalidArgumentsError) as caught:
         tool.run(tool.read(arguments))
     assert reason in caught.value.reason
@@ -188,9 +186,7 @@ def test_text_comes_back_as_it_was_written(store: MemoryStore) -> None:
     st.lists(st.tuples(st.text(), st.floats(0, 1) | st.integers(0, 1), st.integers(0)), max_size=3),
     st.booleans(),
 )
-def test_the_answer_is_json_as_an_encoder_writes_it(
-    found: list[tuple[str, float, int]], cross_session: bool
-) -> None:
+def test_the_answer_is_json_as_an_encoder_writes_it(found: list[tuple[str, float, int]], cross_session: bool):
     said_at = datetime(2026, 3, 5, tzinfo=UTC)
     hits = [
         SearchHit(text, score, SourceRange(at, at + 1), 1, "user", said_at, session_id=text)

@@ -213,9 +213,7 @@ def test_what_is_left_out_is_counted_by_kind(tmp_path: Path) -> None:
         ({"content": None}, []),
     ],
 )  # fmt: skip
-def test_messages_of_chatgpt_have_many_forms(
-    tmp_path: Path, part: dict[str, Any], expected: list[str]
-) -> None:
+def test_messages_of_chatgpt_have_many_forms(tmp_path: Path, part: dict[str, Any], expected: list[str]):
     file = tmp_path / "conversations.json"
     file.write_text(json.dumps([chatgpt(a=node("r", "user", "Hi"), b=node("a", "assistant", "x", **part))]))
     assert texts(file)["c"][1:] == expected
@@ -280,9 +278,7 @@ def test_a_time_is_of_a_year_that_there_is(value: list[Any], time: str) -> None:
     assert str(base.when(*value)) == time
 
 
-def test_old_lines_of_codex_have_the_time_of_their_first_and_a_chunk_of_langchain_is_read(
-    tmp_path: Path,
-) -> None:
+def test_old_lines_of_codex_have_the_time_of_their_first_and_a_chunk_of_langchain_is_read(tmp_path: Path):
     said = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "grebe"}]}
     (tmp_path / "old.jsonl").write_text(lines({"id": "c", "timestamp": TIME, "instructions": None}, said))
     chunk = {"type": "AIMessageChunk", "data": {"content": "stoat", "type": "AIMessageChunk"}}
@@ -357,9 +353,7 @@ def test_secrets_are_left_out_when_asked(tmp_path: Path) -> None:
     ],
     ids=["cut", "garbage", "nul", "latin", "long", "cut list", "broken list", "role"],
 )  # fmt: skip
-def test_what_is_broken_is_skipped_and_told_or_refused(
-    tmp_path: Path, content: bytes, kept: int, place: str
-) -> None:
+def test_what_is_broken_is_skipped_and_told_or_refused(tmp_path: Path, content: bytes, kept: int, place: str):
     file = tmp_path / "chat.jsonl"
     file.write_bytes(content)
     told = answer("import", file, tmp_path / "store")
@@ -473,9 +467,7 @@ def test_two_processes_bring_each_message_once(tmp_path: Path) -> None:
         assert [each.messages for each in held.sessions().sessions] == [1200]
 
 
-def test_an_import_that_broke_off_is_repeated_or_taken_back(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_import_that_broke_off_is_repeated_or_taken_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     file, store = tmp_path / "chat.jsonl", tmp_path / "store"
 
     def broken(core: Any, said: Any, notes: str, end: int) -> None:
