@@ -424,6 +424,14 @@ class SessionMachine(RuleBasedStateMachine):
     # Helpers of the rules.
 
     def asking(self, mode: str, meanwhile: str) -> None:
+        """The next call asks a model that answers by *mode*, while which *meanwhile* happens.
+
+        Nothing happens if a forgotten summary is in view: a model that writes it again in the background
+        could be asked at any time, also after the request was made.
+        """
+        if meanwhile:
+            self.do("wait_for_compaction")
+            meanwhile = "" if "stood here. It was removed" in json.dumps(self.history()) else meanwhile
         self.model.mode, self.is_quiet = mode, not meanwhile
         happens: dict[str, Callable[[], None]] = {
             "own append": self.own_append,
