@@ -8,7 +8,7 @@ use siltstone_core::SparseRow;
 use siltstone_core::bm25::{Bm25Index, Bm25Params, Document, Query};
 use siltstone_core::embed::hash::HashRule;
 use siltstone_core::embed::hashed_tf::counts;
-use siltstone_ann::space::{Float16, Float32, Int8, Space, Sparse};
+use siltstone_ann::space::{Int8, Space, Sparse};
 use siltstone_ann::{Hnsw, HnswParams, Plan};
 use siltstone_core::index::HashedTfIndex;
 use xxhash_rust::xxh3::xxh3_64;
@@ -33,7 +33,7 @@ const HEADER: usize = 12;
 const CHECKSUM: usize = 8;
 
 /// A file of each kind, as it is written.
-static FILES: LazyLock<[Vec<u8>; 6]> = LazyLock::new(|| {
+static FILES: LazyLock<[Vec<u8>; 4]> = LazyLock::new(|| {
     let sparse = Hnsw::<Sparse>::new(4_096, params()).expect("a dimension");
     sparse.add(&TEXTS.map(row)).expect("rows");
     let mut exact = HashedTfIndex::default();
@@ -45,16 +45,7 @@ static FILES: LazyLock<[Vec<u8>; 6]> = LazyLock::new(|| {
     bm25.remove(2);
     let exact = exact.to_bytes("label").expect("memory");
     let bm25 = bm25.to_bytes("label").expect("memory");
-    let hnsw = [graph::<Float32>(), graph::<Float16>(), graph::<Int8>()];
-    let [float32, float16, int8] = hnsw;
-    [
-        float32,
-        float16,
-        int8,
-        sparse.to_bytes(),
-        exact,
-        bm25,
-    ]
+    [graph(), sparse.to_bytes(), exact, bm25]
 });
 
 fn params() -> HnswParams {
@@ -65,8 +56,8 @@ fn row(text: &str) -> SparseRow {
     counts(text, HashRule::Xxh3)
 }
 
-fn graph<S: Space<Item = [f32]>>() -> Vec<u8> {
-    let index = Hnsw::<S>::new(DIMENSION, params()).expect("a dimension");
+fn graph() -> Vec<u8> {
+    let index = Hnsw::<Int8>::new(DIMENSION, params()).expect("a dimension");
     index
         .add(ROWS.iter().map(<[f32; DIMENSION]>::as_slice))
         .expect("rows");
@@ -92,7 +83,7 @@ fuzz_target!(|data: &[u8]| {
         file.extend(data);
     }
     let kind = usize::from(kind & 0x7F) % FILES.len();
-    if kind < 4 {
+    if kind < 2 {
         let checksum = xxh3_64(&file);
         file.extend(checksum.to_le_bytes());
     } else {
@@ -100,15 +91,13 @@ fuzz_target!(|data: &[u8]| {
         renew(&mut file);
     }
     match kind {
-        0 => dense::<Float32>(&file),
-        1 => dense::<Float16>(&file),
-        2 => dense::<Int8>(&file),
-        3 => {
+        0 => dense(&file),
+        1 => {
             if let Ok(index) = Hnsw::<Sparse>::from_bytes(&file) {
                 both(&index, &row(TEXTS[0]));
             }
         }
-        4 => {
+        2 => {
             let accept = |label: &str| (label == "label").then_some(());
             if let Ok((index, ())) = HashedTfIndex::from_bytes(&file, accept) {
                 index.for_each_near(&row(TEXTS[0]), |near| near.distance);
@@ -150,8 +139,8 @@ fn renew(file: &mut [u8]) {
     file[last..].copy_from_slice(&xxh3_64(&known_by).to_ne_bytes());
 }
 
-fn dense<S: Space<Item = [f32]>>(file: &[u8]) {
-    if let Ok(index) = Hnsw::<S>::from_bytes(file) {
+fn dense(file: &[u8]) {
+    if let Ok(index) = Hnsw::<Int8>::from_bytes(file) {
         let query = vec![0.5; index.dimension()];
         both(&index, &query);
         index

@@ -15,7 +15,6 @@ from siltstone._native_search import Asked, Found, SearchOptions, answer
 from siltstone._native_store import (
     Finding,
     Forgotten,
-    Page,
     Store,
     StoredEntry,
     mirror_ids_above,
@@ -43,7 +42,6 @@ __all__ = [
     "LogState",
     "Loose",
     "Outline",
-    "Page",
     "RecallContext",
     "Recalled",
     "Redactor",

@@ -78,7 +78,7 @@ class Hnsw:
 
     @property
     def storage(self) -> str:
-        """``"i8"``, ``"f16"``, ``"f32"`` or ``"sparse"``."""
+        """``"i8"`` or ``"sparse"``."""
 
     @property
     def params(self) -> tuple[int, int, int, int, int]:

@@ -41,13 +41,8 @@ class StoredEntry:
     expires_at: Final[int | None]
     compaction: Final[int | None]
 
-@final
-class Page:
-    """A page of entries, the offset of the next page (None at the end), and the ids of damaged rows."""
-
-    entries: Final[list[StoredEntry]]
-    next_offset: Final[int | None]
-    damaged: Final[list[int]]
+# A page of entries, the offset of the next page (None at the end), and the ids of damaged rows.
+Page: TypeAlias = tuple[list[StoredEntry], int | None, list[int]]
 
 @final
 class Finding:

@@ -15,11 +15,10 @@ from siltstone import HnswIndex, errors
 from siltstone.index import HashedTfIndex, HnswParams
 
 NO_ID = 2**64 - 1
-DENSE = ["i8", "f16", "f32"]
 
 
-def make(kind, dim=8, **params):
-    return HnswIndex(dim, HnswParams(**params), kind)
+def make(dim=8, storage="i8", **params):
+    return HnswIndex(dim, HnswParams(**params), storage)
 
 
 def load(index, path):
@@ -50,10 +49,9 @@ def by_brute_force(rows, query, k):
 whole = arrays(np.float32, st.tuples(st.integers(0, 40), st.just(5)), elements=st.integers(-2, 2).map(float))
 
 
-@pytest.mark.parametrize("kind", DENSE)
 @given(rows=whole, query=arrays(np.float32, 5, elements=st.integers(-3, 3).map(float)), k=st.integers(0, 50))
-def test_the_nearest_rows_come_first_and_ties_by_id(kind, rows, query, k):
-    index = make(kind, 5)
+def test_the_nearest_rows_come_first_and_ties_by_id(rows, query, k):
+    index = make(5)
     assert index.add(rows).tolist() == list(range(len(rows)))
     expected = by_brute_force(rows, query, k)
     for plan in ({"plan": "scan"}, {"plan": "graph", "ef": 50}):
@@ -77,11 +75,10 @@ def test_a_scan_is_exact_over_any_floats(data):
     np.testing.assert_allclose(distances, expected[1], rtol=0, atol=2e-7)
 
 
-@pytest.mark.parametrize("kind", DENSE)
-def test_a_batch_is_its_queries_one_by_one_and_a_row_of_zeros_finds_nothing(kind):
+def test_a_batch_is_its_queries_one_by_one_and_a_row_of_zeros_finds_nothing():
     rows, queries = rows_of(300, 8), rows_of(20, 8, seed=1)
     queries[7] = 0
-    index = make(kind)
+    index = make()
     index.add(rows)
     ids, distances = index.search_batch(queries, 6)
     assert ids.shape == distances.shape == (20, 6)
@@ -94,10 +91,9 @@ def test_a_batch_is_its_queries_one_by_one_and_a_row_of_zeros_finds_nothing(kind
     assert index.search_batch(queries[:0], 6)[0].shape == (0, 0)
 
 
-@pytest.mark.parametrize("kind", DENSE)
-def test_removed_rows_are_not_found_and_their_ids_are_not_given_again(kind):
+def test_removed_rows_are_not_found_and_their_ids_are_not_given_again():
     rows = rows_of(500, 8)
-    index = make(kind)
+    index = make()
     index.add(rows)
     index.remove(range(0, 500, 2))
     index.remove(np.uint64(1))
@@ -111,7 +107,6 @@ def test_removed_rows_are_not_found_and_their_ids_are_not_given_again(kind):
     assert index.add(rows[:1]).tolist() == [500]
 
 
-@pytest.mark.parametrize("kind", DENSE)
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [
@@ -128,8 +123,8 @@ def test_removed_rows_are_not_found_and_their_ids_are_not_given_again(kind):
         (None, "real numbers"),
     ],
 )
-def test_what_is_no_matrix_of_finite_numbers_is_refused_and_nothing_is_added(kind, wrong, said):
-    index = make(kind)
+def test_what_is_no_matrix_of_finite_numbers_is_refused_and_nothing_is_added(wrong, said):
+    index = make()
     index.add(rows_of(3, 8))
     with pytest.raises(errors.ConfigError, match=said):
         index.add(wrong)
@@ -138,27 +133,24 @@ def test_what_is_no_matrix_of_finite_numbers_is_refused_and_nothing_is_added(kin
     assert len(index) == 3
 
 
-@pytest.mark.parametrize("kind", DENSE)
-def test_a_query_that_is_not_finite_is_named_as_a_query(kind):
-    index = make(kind)
+def test_a_query_that_is_not_finite_is_named_as_a_query():
+    index = make()
     index.add(np.ones((3, 8)))
     with pytest.raises(errors.ConfigError, match="queries must be finite, got NaN in row 0, column 2"):
         index.search([1.0, 1.0, float("nan"), 1.0, 1.0, 1.0, 1.0, 1.0], 1)
 
 
-@pytest.mark.parametrize("kind", DENSE)
-def test_a_later_row_that_is_wrong_keeps_out_those_before_it(kind):
-    index, rows = make(kind), rows_of(3, 8)
+def test_a_later_row_that_is_wrong_keeps_out_those_before_it():
+    index, rows = make(), rows_of(3, 8)
     rows[2, 5] = np.nan
     with pytest.raises(errors.ConfigError, match="got NaN in row 2, column 5"):
         index.add(rows)
     assert len(index) == 0
 
 
-@pytest.mark.parametrize("kind", DENSE)
-def test_any_order_and_width_of_real_numbers_is_taken(kind):
+def test_any_order_and_width_of_real_numbers_is_taken():
     rows = np.round(rows_of(40, 8) * 8)
-    plain = make(kind)
+    plain = make()
     plain.add(rows)
     for other in (
         np.asfortranarray(rows),
@@ -170,15 +162,14 @@ def test_any_order_and_width_of_real_numbers_is_taken(kind):
         rows.tolist(),
         np.hstack([rows, rows])[:, :8],
     ):
-        index = make(kind)
+        index = make()
         index.add(other)
         for query in (rows[5], rows[5].tolist(), rows[5].astype(np.float64)):
             assert index.search(query, 9)[0].tolist() == plain.search(rows[5], 9)[0].tolist()
 
 
-@pytest.mark.parametrize("kind", DENSE)
-def test_wrong_arguments_of_a_search_are_refused(kind):
-    index = make(kind)
+def test_wrong_arguments_of_a_search_are_refused():
+    index = make()
     index.add(rows_of(3, 8))
     for k in (-1, 1.5, "1", None):
         with pytest.raises(errors.ConfigError, match="k must be"):
@@ -206,10 +197,9 @@ def test_parameters_are_validated():
     assert HnswIndex(8).params == HnswParams(16, 200, 200, 16, 0)
 
 
-@pytest.mark.parametrize("kind", DENSE)
-def test_a_loaded_index_answers_and_goes_on_as_the_one_that_was_saved(kind, tmp_path):
+def test_a_loaded_index_answers_and_goes_on_as_the_one_that_was_saved(tmp_path):
     rows = rows_of(400, 8)
-    index = make(kind, m=4, ef_construction=20, seed=5)
+    index = make(m=4, ef_construction=20, seed=5)
     index.add(rows[:350])
     index.add(np.zeros((1, 8)))
     index.remove(range(100))
@@ -224,7 +214,7 @@ def test_a_loaded_index_answers_and_goes_on_as_the_one_that_was_saved(kind, tmp_
 
 @pytest.mark.parametrize("kind", ["i8", "sparse"])
 def test_a_file_that_is_not_what_was_written_is_refused(kind, tmp_path):
-    index = make(kind, 4096 if kind == "sparse" else 8)
+    index = make(4096 if kind == "sparse" else 8, kind)
     texts = [f"silt {number} river {number % 3}" for number in range(30)]
     index.add(siltstone.embedding.embed_sparse(texts) if kind == "sparse" else rows_of(30, 8))
     path = tmp_path / "index"
@@ -294,7 +284,7 @@ def test_the_plan_follows_the_size_and_can_be_forced():
 
 def test_threads_search_while_one_adds_and_every_old_row_finds_itself():
     rows = rows_of(3000, 24)
-    index = make("i8", 24, m=6, ef_construction=40)
+    index = make(24, m=6, ef_construction=40)
     index.add(rows[:500])
     failures, finished = [], threading.Event()
 
@@ -318,9 +308,8 @@ def test_threads_search_while_one_adds_and_every_old_row_finds_itself():
     assert failures == []
 
 
-@pytest.mark.parametrize("kind", DENSE)
-def test_an_index_is_pickled_as_it_is_saved(kind):
-    index, rows = make(kind), rows_of(40, 8)
+def test_an_index_is_pickled_as_it_is_saved():
+    index, rows = make(), rows_of(40, 8)
     index.add(rows)
     index.remove([3])
     for same in (pickle.loads(pickle.dumps(index)), copy.deepcopy(index)):

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     SparseRows: TypeAlias = tuple[ArrayLike, ArrayLike, ArrayLike]
 
 
-Storage: TypeAlias = Literal["auto", "i8", "f16", "f32", "sparse"]
+Storage: TypeAlias = Literal["i8", "sparse"]
 """The storage of rows in memory."""
 
 Plan: TypeAlias = Literal["auto", "scan", "graph"]
@@ -82,10 +82,9 @@ class HnswIndex(Index):
     Args:
         dim: The length of a row, 1 to 65,536.
         params: The parameters of the graph.
-        storage: ``"i8"`` (the default of ``"auto"``): bytes for the search, and float32 for the exact
-            distances of the rows found. ``"f16"``: only float16, in half the memory of float32; distances are
-            those of the rounded rows. ``"f32"``: only float32. ``"sparse"``: rows of 4,096 counts, as
-            ``siltstone.embedding.embed_sparse`` gives them, with 2 bytes for each bucket that is not 0.
+        storage: ``"i8"``: bytes for the search, and float32 for the exact distances of the rows found.
+            ``"sparse"``: rows of 4,096 counts, as ``siltstone.embedding.embed_sparse`` gives them, with 2
+            bytes for each bucket that is not 0.
 
     Raises:
         ConfigError: a dimension is out of its bounds, the storage is unknown, or ``"sparse"`` has another
@@ -95,9 +94,9 @@ class HnswIndex(Index):
     _core: _native.Hnsw
     _core_type = _native.Hnsw
 
-    def __init__(self, dim: int, params: HnswParams | None = None, storage: Storage = "auto") -> None:
+    def __init__(self, dim: int, params: HnswParams | None = None, storage: Storage = "i8") -> None:
         params = HnswParams() if params is None else params
-        dim, storage = as_k(dim, "dim"), "i8" if storage == "auto" else storage
+        dim = as_k(dim, "dim")
         if storage == "sparse" and dim != BUCKETS:
             raise ConfigError(f"dim must be {BUCKETS} for storage 'sparse', got {dim}", "dim", dim)
         numbers = (params.m, params.ef_construction, params.ef_search, params.max_layer, params.seed)

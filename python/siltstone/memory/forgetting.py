@@ -208,8 +208,8 @@ class Holding:
 
     def entries(self, session_id: str, sought: Sought) -> Page:
         """The entries that may hold *sought*, in one page, expired ones too; and the ids of damaged ones."""
-        page = self._native.entries_holding(session_id, sought.text, sought.spelled)
-        return Page(tuple(map(stored_entry, page.entries)), None, tuple(page.damaged))
+        found, _, damaged = self._native.entries_holding(session_id, sought.text, sought.spelled)
+        return Page(tuple(map(stored_entry, found)), None, tuple(damaged))
 
     def messages(self, session_id: str, sought: Sought) -> list[int]:
         """The sequence numbers of the messages that may hold *sought*, ascending."""

@@ -120,15 +120,14 @@ class DatabaseStore(Store):
         *,
         expired: bool = False,
     ) -> Page:
-        page = self._native.entries(
+        found, next_offset, damaged = self._native.entries(
             session_id,
             None if overlaps is None else convert.range_of(overlaps, "overlaps"),
             None if since is None else convert.milliseconds(since),
             (max(-1, min(offset, convert.MAX_INTEGER)), max(-1, min(limit, convert.MAX_INTEGER))),
             None if expired else convert.milliseconds(None),
         )
-
-        return Page(tuple(map(convert.stored_entry, page.entries)), page.next_offset, tuple(page.damaged))
+        return Page(tuple(map(convert.stored_entry, found)), next_offset, tuple(damaged))
 
     def forget(self, **criteria: Unpack[StoreForgetCriteria]) -> ForgetReport:
         from siltstone.memory import forgetting  # few sessions forget

@@ -121,12 +121,10 @@ class SimpleMemoryStore(DatabaseStore):
         return convert.with_filters(hits, wanted, options)
 
     def _entries(self, session_id: str) -> list[StoredEntry]:
-        return [
-            convert.stored_entry(entry)
-            for entry in self._native.entries(
-                session_id, None, None, (0, convert.MAX_INTEGER), convert.milliseconds(None)
-            ).entries
-        ]
+        found, _, _ = self._native.entries(
+            session_id, None, None, (0, convert.MAX_INTEGER), convert.milliseconds(None)
+        )
+        return [convert.stored_entry(entry) for entry in found]
 
     def _others(self, session_id: str) -> list[str]:
         """The other sessions of its namespace."""

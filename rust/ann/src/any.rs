@@ -8,7 +8,7 @@ use siltstone_core::{Error, Result, SparseRow};
 use crate::hnsw::{Figures, Hnsw, HnswParams, storage_of};
 use crate::plan::Plan;
 use crate::space::matrix::{refused, rows};
-use crate::space::{Float16, Float32, Int8, Space, Sparse};
+use crate::space::{Int8, Space, Sparse};
 
 /// A graph over rows of one of the storages.
 #[expect(
@@ -18,10 +18,6 @@ use crate::space::{Float16, Float32, Int8, Space, Sparse};
 pub enum AnyHnsw {
     /// Floats, with bytes for the quick distances.
     I8(Hnsw<Int8>),
-    /// Floats of 16 bits.
-    F16(Hnsw<Float16>),
-    /// Floats of 32 bits.
-    F32(Hnsw<Float32>),
     /// Rows of counts.
     Sparse(Hnsw<Sparse>),
 }
@@ -41,20 +37,7 @@ macro_rules! each {
     ($any:expr, $index:ident => $work:expr) => {
         match $any {
             AnyHnsw::I8($index) => $work,
-            AnyHnsw::F16($index) => $work,
-            AnyHnsw::F32($index) => $work,
             AnyHnsw::Sparse($index) => $work,
-        }
-    };
-}
-
-macro_rules! each_dense {
-    ($any:expr, $index:ident => $work:expr) => {
-        match $any {
-            AnyHnsw::I8($index) => $work,
-            AnyHnsw::F16($index) => $work,
-            AnyHnsw::F32($index) => $work,
-            AnyHnsw::Sparse(_) => Err(wrong_kind()),
         }
     };
 }
@@ -68,8 +51,6 @@ impl AnyHnsw {
     pub fn new(dimension: usize, storage: &str, params: HnswParams) -> Result<Self> {
         match storage {
             Int8::NAME => Hnsw::new(dimension, params).map(Self::I8),
-            Float16::NAME => Hnsw::new(dimension, params).map(Self::F16),
-            Float32::NAME => Hnsw::new(dimension, params).map(Self::F32),
             Sparse::NAME => Hnsw::new(dimension, params).map(Self::Sparse),
             _ => Err(unknown_storage(storage)),
         }
@@ -83,8 +64,6 @@ impl AnyHnsw {
     pub fn from_bytes(file: &[u8]) -> Result<Self> {
         match storage_of(file)?.as_str() {
             Int8::NAME => Hnsw::from_bytes(file).map(Self::I8),
-            Float16::NAME => Hnsw::from_bytes(file).map(Self::F16),
-            Float32::NAME => Hnsw::from_bytes(file).map(Self::F32),
             Sparse::NAME => Hnsw::from_bytes(file).map(Self::Sparse),
             storage => Err(unknown_storage(storage)),
         }
@@ -102,7 +81,8 @@ impl AnyHnsw {
     ///
     /// `ErrorKind::InvalidArgument` for an index of counts; otherwise the errors of [`rows`] and of [`Hnsw::add`].
     pub fn add(&self, matrix: &[f32]) -> Result<Range<u32>> {
-        each_dense!(self, index => index.add(rows(matrix, index.dimension(), "vectors")?))
+        let index = self.dense()?;
+        index.add(rows(matrix, index.dimension(), "vectors")?)
     }
 
     /// Adds rows of counts, and returns their ids.
@@ -134,11 +114,10 @@ impl AnyHnsw {
         bounds: Bounds,
         found: impl FnMut(&[Neighbor]),
     ) -> Result<()> {
-        each_dense!(self, index => {
-            let queries = rows(matrix, index.dimension(), "queries")?;
-            search(index, queries, bounds, found);
-            Ok(())
-        })
+        let index = self.dense()?;
+        let queries = rows(matrix, index.dimension(), "queries")?;
+        search(index, queries, bounds, found);
+        Ok(())
     }
 
     /// Calls `found` for each row of counts, with the rows nearest to it.
@@ -195,10 +174,17 @@ impl AnyHnsw {
         each!(self, index => index.figures())
     }
 
+    fn dense(&self) -> Result<&Hnsw<Int8>> {
+        match self {
+            Self::I8(index) => Ok(index),
+            Self::Sparse(_) => Err(wrong_kind()),
+        }
+    }
+
     fn sparse(&self) -> Result<&Hnsw<Sparse>> {
         match self {
             Self::Sparse(index) => Ok(index),
-            _ => Err(wrong_kind()),
+            Self::I8(_) => Err(wrong_kind()),
         }
     }
 }
@@ -217,9 +203,7 @@ fn search<'a, S: Space>(
 }
 
 fn unknown_storage(storage: &str) -> Error {
-    refused(format!(
-        "storage must be 'auto', 'i8', 'f16', 'f32' or 'sparse', got {storage:?}"
-    ))
+    refused(format!("storage must be 'i8' or 'sparse', got {storage:?}"))
 }
 
 fn wrong_kind() -> Error {
@@ -240,24 +224,22 @@ mod tests {
     };
 
     #[test]
-    fn each_storage_finds_its_rows_and_is_read_back_as_itself() {
-        for storage in ["i8", "f16", "f32"] {
-            let index = AnyHnsw::new(2, storage, HnswParams::default()).unwrap();
-            assert_eq!(index.add(&[1.0, 0.0, 0.0, 1.0]).unwrap(), 0..2);
-            let again = AnyHnsw::from_bytes(&index.to_bytes()).unwrap();
-            for index in [&index, &again] {
-                assert_eq!(
-                    (index.storage(), index.dimension(), index.len()),
-                    (storage, 2, 2)
-                );
-                let mut ids = Vec::new();
-                let found = |found: &[Neighbor]| ids.push(found[0].id);
-                index.search(&[0.0, 3.0, 2.0, 0.1], BOUNDS, found).unwrap();
-                assert_eq!(ids, [1, 0]);
-            }
-            assert!(index.add_sparse(&[]).is_err());
-            assert!(index.search_sparse(&[], BOUNDS, |_| ()).is_err());
+    fn rows_of_floats_are_found_and_read_back() {
+        let index = AnyHnsw::new(2, "i8", HnswParams::default()).unwrap();
+        assert_eq!(index.add(&[1.0, 0.0, 0.0, 1.0]).unwrap(), 0..2);
+        let again = AnyHnsw::from_bytes(&index.to_bytes()).unwrap();
+        for index in [&index, &again] {
+            assert_eq!(
+                (index.storage(), index.dimension(), index.len()),
+                ("i8", 2, 2)
+            );
+            let mut ids = Vec::new();
+            let found = |found: &[Neighbor]| ids.push(found[0].id);
+            index.search(&[0.0, 3.0, 2.0, 0.1], BOUNDS, found).unwrap();
+            assert_eq!(ids, [1, 0]);
         }
+        assert!(index.add_sparse(&[]).is_err());
+        assert!(index.search_sparse(&[], BOUNDS, |_| ()).is_err());
     }
 
     #[test]

@@ -11,7 +11,7 @@ use std::collections::HashSet;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use rows::{Numbers, bags, borrowed, clustered, ids, random};
-use siltstone_ann::space::{Float16, Float32, Int8, Space, Sparse};
+use siltstone_ann::space::{Int8, Space, Sparse};
 use siltstone_ann::{Hnsw, HnswParams, Plan};
 use siltstone_core::ErrorKind;
 use siltstone_core::index::Neighbor;
@@ -134,12 +134,6 @@ fn twenty_thousand_clustered_rows_of_384_are_all_found() {
 #[test]
 fn three_thousand_rows_of_counts_are_all_found() {
     holds::<Sparse>(4096, &bags(of(3_000), 4), &bags(200, 5));
-}
-
-#[test]
-fn halves_and_floats_are_all_found() {
-    holds::<Float16>(100, &random(of(3_000), 100, 6), &random(200, 100, 7));
-    holds::<Float32>(100, &random(of(3_000), 100, 6), &random(200, 100, 7));
 }
 
 #[test]

@@ -5,13 +5,14 @@ use std::fmt::Write as _;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyString;
-use siltstone_core::id::EntryId;
+use siltstone_core::id::{EntryId, SessionId};
 use siltstone_core::memory::{InContext, RecallAcross, RecallOptions};
 use siltstone_core::recall_block::{
     Block, Budget, Characters, Considered, Detail, Hand, SizeRule, Unit, write,
 };
 
 use crate::error::run_attached;
+use crate::record::In;
 use crate::search::{SearchOptions, Unread, VectorIn, unread_out, vector_in};
 use crate::store::Store;
 use crate::text::Text;
@@ -145,7 +146,7 @@ impl BlockWriter {
         &self,
         py: Python<'_>,
         store: PyRef<'_, Store>,
-        session: Text,
+        session: In<SessionId>,
         query: Text,
         conditions: RecallConditions,
         search: PyRef<'_, SearchOptions>,
@@ -165,12 +166,12 @@ impl BlockWriter {
                 ..conditions.context.get().0.clone()
             },
         };
-        let found = store.run_of(py, &session, |store, session| {
+        let found = store.run(py, |store| {
             let vector = vector_in(vector);
             if is_across {
-                return store.recall_across(session, &query, vector.as_ref(), &recall);
+                return store.recall_across(&session, &query, vector.as_ref(), &recall);
             }
-            let found = store.recall(session, &query, vector.as_ref(), &recall)?;
+            let found = store.recall(&session, &query, vector.as_ref(), &recall)?;
             Ok(RecallAcross::Found(found))
         })?;
         let found = match found {

@@ -1,19 +1,18 @@
 //! Entries of a `Store`, their batches and reports about them, between Rust and Python.
 
 use pyo3::prelude::*;
-use pyo3::pybacked::PyBackedBytes;
-use siltstone_core::Result as CoreResult;
-use siltstone_core::id::EntryId;
+use siltstone_core::id::SessionId;
 use siltstone_core::memory::{self, NewEntry, Target};
 
-use crate::record::In;
-use crate::text::{Text, session_id};
-
-/// The id of each entry; None for an entry that was not stored.
-pub(crate) type Ids = Vec<Option<i64>>;
+use crate::record::{Cross, In};
+use crate::text::Text;
 
 /// The fields of `siltstone.memory.convert.NewEntry`, in their order.
 type EntryIn = (Text, i64, i64, Text, Option<Text>, Text, i64, Option<i64>);
+/// A page of entries: the entries, the offset of the next page, and the ids of damaged entries.
+pub(crate) type PageOut = (Vec<StoredEntry>, Option<i64>, Vec<i64>);
+/// An entry without vectors: id, content, role and name.
+pub(crate) type MissingOut = (i64, String, String, Option<String>);
 
 impl<'py> FromPyObject<'_, 'py> for In<NewEntry> {
     type Error = PyErr;
@@ -27,7 +26,7 @@ impl<'py> FromPyObject<'_, 'py> for In<NewEntry> {
             start,
             end,
             role: role.into(),
-            name: name.map(String::from),
+            name: name.cross(),
             kind: kind.into(),
             created_at,
             expires_at,
@@ -35,33 +34,31 @@ impl<'py> FromPyObject<'_, 'py> for In<NewEntry> {
     }
 }
 
-/// `siltstone.memory.forgetting.Target`, read by its attributes.
-#[derive(FromPyObject)]
-pub(crate) struct TargetIn {
-    session_id: Text,
+reads_tuple!(Target {
+    session: In<SessionId>,
     messages: Vec<(i64, Text)>,
     entries: Vec<i64>,
     derived: Vec<(i64, Text)>,
     facts: Vec<i64>,
-    digests: Vec<(i64, PyBackedBytes)>,
+    digests: Vec<(i64, Vec<u8>)>,
     title: Text,
-}
+});
 
 class! {
     /// An entry as the store holds it, and the id of its session.
-    StoredEntry(held: (i64, String, NewEntry, Option<i64>)) {
-        entry_id: i64 = held.0,
+    StoredEntry(held: (memory::StoredEntry, String)) {
+        entry_id: i64 = held.0.id,
         session_id: String = held.1,
-        content: String = held.2.text,
-        start: i64 = held.2.start,
-        end: i64 = held.2.end,
-        role: String = held.2.role,
-        name: Option<String> = held.2.name,
-        kind: String = held.2.kind,
-        created_at: i64 = held.2.created_at,
-        repaired: bool = held.2.repaired,
-        expires_at: Option<i64> = held.2.expires_at,
-        compaction: Option<i64> = held.3,
+        content: String = held.0.entry.text,
+        start: i64 = held.0.entry.start,
+        end: i64 = held.0.entry.end,
+        role: String = held.0.entry.role,
+        name: Option<String> = held.0.entry.name,
+        kind: String = held.0.entry.kind,
+        created_at: i64 = held.0.entry.created_at,
+        repaired: bool = held.0.entry.repaired,
+        expires_at: Option<i64> = held.0.entry.expires_at,
+        compaction: Option<i64> = held.0.compaction,
     }
 }
 
@@ -88,62 +85,20 @@ class! {
     }
 }
 
-/// A page of entries.
-#[pyclass(frozen, get_all, module = "siltstone._native")]
-pub(crate) struct Page {
-    entries: Vec<Py<StoredEntry>>,
-    next_offset: Option<i64>,
-    damaged: Vec<i64>,
-}
-
-impl Page {
-    /// The page. With `now`, entries that have expired by then are left out.
-    pub(crate) fn new(
-        py: Python<'_>,
-        page: memory::Page,
-        session_id: &str,
-        now: Option<i64>,
-    ) -> PyResult<Self> {
-        let is_gone =
-            |each: &memory::StoredEntry| now.is_some_and(|now| each.entry.is_expired(now));
-        let entries = page.entries.into_iter().filter(|each| !is_gone(each));
-        let entries = entries.map(|stored| {
-            let held = (stored.id.0, session_id.to_owned());
-            Py::new(
-                py,
-                StoredEntry::from((held.0, held.1, stored.entry, stored.compaction)),
-            )
-        });
-        Ok(Self {
-            entries: entries.collect::<PyResult<_>>()?,
-            next_offset: page.next_offset,
-            damaged: page.damaged.into_iter().map(|id| id.0).collect(),
-        })
+impl Cross<PageOut> for (memory::Page, &SessionId) {
+    fn cross(self) -> PageOut {
+        let (page, session) = self;
+        let entries = page.entries.into_iter();
+        let entries = entries.map(|entry| (entry, session.to_string()).cross());
+        (entries.collect(), page.next_offset, page.damaged.cross())
     }
 }
 
-impl TargetIn {
-    /// The target for the core. Refuses a session id that is out of bounds.
-    pub(crate) fn checked(self) -> CoreResult<Target> {
-        let texts = |texts: Vec<(i64, Text)>| {
-            let texts = texts.into_iter().map(|(id, raw)| (id, raw.into()));
-            texts.collect()
-        };
-        let digests = self.digests.iter();
-        Ok(Target {
-            session: session_id(&self.session_id)?,
-            messages: texts(self.messages),
-            entries: self.entries,
-            derived: texts(self.derived),
-            facts: self.facts,
-            digests: digests
-                .map(|(seq, digest)| (*seq, digest.to_vec()))
-                .collect(),
-            title: self.title.into(),
-        })
+impl Cross<MissingOut> for memory::StoredEntry {
+    fn cross(self) -> MissingOut {
+        let NewEntry {
+            text, role, name, ..
+        } = self.entry;
+        (self.id.0, text, role, name)
     }
-}
-
-pub(crate) fn ids_out(ids: &[Option<EntryId>]) -> Ids {
-    ids.iter().map(|id| id.map(|id| id.0)).collect()
 }

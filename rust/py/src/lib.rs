@@ -42,7 +42,7 @@ mod _native {
     #[pymodule_export]
     use crate::dense::Hnsw;
     #[pymodule_export]
-    use crate::entries::{Finding, Forgotten, Page, StoredEntry};
+    use crate::entries::{Finding, Forgotten, StoredEntry};
     #[pymodule_export]
     use crate::error::panic_on_purpose;
     #[pymodule_export]

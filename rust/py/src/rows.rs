@@ -2,44 +2,33 @@
 
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyString};
+use pyo3::types::{IntoPyDict, PyDict, PyString};
 use siltstone_core::json::{Said, said};
 use siltstone_core::memory::{
-    self, Append, Committed, CompactionBody, DerivedKind, Fact, Figures, Message, NewCompaction,
-    NewDerived, NewEntry, NewFact, NewMessage, Recall, SessionFigures, SessionVersion, Write,
+    self, Committed, CompactionBody, DerivedKind, Fact, Figures, Message, NewCompaction,
+    NewDerived, NewFact, NewMessage, Recall, SessionFigures, SessionVersion, Undone, Write,
 };
 
-use crate::entries::{Ids, ids_out};
-use crate::error::to_exception;
-use crate::record::{In, Many};
+use crate::record::{Cross, In, Many, Named};
 use crate::text::Text;
 
 /// `next_seq`, head, redactions and counter of a session's version.
 pub(crate) type VersionRow = (i64, Option<i64>, i64, i64);
-/// The version that a writer read, and the id that it chose for the write.
-pub(crate) type WriteIn = (In<SessionVersion>, i64);
 /// The id of the compaction, the ids of its derived texts, the ids of the entries, and the new version.
-pub(crate) type CommittedOut = (i64, Vec<i64>, Ids, Option<VersionRow>);
-/// The withdrawn compactions, the messages whose entries are deleted, the parent, new messages and new entries.
-pub(crate) type RewriteIn = (
-    Vec<i64>,
-    Vec<i64>,
-    Option<i64>,
-    Many<NewMessage>,
-    Many<NewEntry>,
-);
-/// id, key, state, body, and the body that is expected before.
-pub(crate) type FactIn = (Option<i64>, Text, Text, Text, Option<Text>);
+pub(crate) type CommittedOut = (i64, Vec<i64>, Vec<Option<i64>>, Option<VersionRow>);
 /// id, namespace, state, key, body, `created_at`, `changed_at`.
 pub(crate) type FactOut = (i64, String, String, String, String, i64, i64);
-/// An entry without vectors: id, content, role and name.
-pub(crate) type MissingOut = (i64, String, String, Option<String>);
 
 reads!(SessionVersion {
     next_seq: i64,
     head: Option<i64>,
     redactions: i64,
     counter: i64,
+});
+
+reads_tuple!(Write {
+    expected: In<SessionVersion>,
+    id: i64,
 });
 
 reads!(NewMessage {
@@ -74,47 +63,31 @@ reads!(Recall {
     body: Text,
 });
 
-/// `siltstone.memory.convert.DerivedIn`, read by its attributes.
-#[derive(FromPyObject)]
-struct DerivedIn {
-    kind: Text,
+reads!(NewDerived {
+    kind: Named<DerivedKind>,
     raw: Text,
     covers: Text,
     seq: Option<i64>,
     level: i64,
     degraded: bool,
     dialect: Text,
-}
+});
 
-impl<'py> FromPyObject<'_, 'py> for In<NewDerived> {
-    type Error = PyErr;
-
-    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
-        let text: DerivedIn = object.extract()?;
-        let kind =
-            DerivedKind::of(&text.kind).map_err(|error| to_exception(object.py(), &error))?;
-        Ok(Self(NewDerived {
-            kind,
-            raw: text.raw.into(),
-            covers: text.covers.into(),
-            seq: text.seq,
-            level: text.level,
-            degraded: text.degraded,
-            dialect: text.dialect.into(),
-        }))
-    }
-}
+reads_tuple!(NewFact {
+    id: Option<i64>,
+    key: Text,
+    state: Text,
+    body: Text,
+    was: Option<Text>,
+});
 
 impl<'py> FromPyObject<'_, 'py> for In<NewCompaction> {
     type Error = PyErr;
 
     fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
         let In(body) = object.extract()?;
-        let derived: Many<NewDerived> = object.getattr("derived")?.extract()?;
-        Ok(Self(NewCompaction {
-            body,
-            derived: derived.0,
-        }))
+        let Many(derived) = object.getattr("derived")?.extract()?;
+        Ok(Self(NewCompaction { body, derived }))
     }
 }
 
@@ -174,7 +147,7 @@ class! {
 class! {
     /// The state of a session's log.
     LogState(state: memory::LogState) {
-        version: VersionRow = version_out(state.version),
+        version: VersionRow = state.version,
         clock: String = state.clock,
         settings: String = state.settings,
         namespace: String = state.namespace,
@@ -199,80 +172,57 @@ class! {
     }
 }
 
-pub(crate) fn write_in((In(expected), id): WriteIn) -> Write {
-    Write { expected, id }
-}
-
-pub(crate) fn append_of<'a>(
-    messages: &'a [NewMessage],
-    clock: &'a str,
-    title: &'a str,
-    recalls: &'a [Recall],
-) -> Append<'a> {
-    Append {
-        messages,
-        clock,
-        title,
-        recalls,
+impl Cross<VersionRow> for SessionVersion {
+    fn cross(self) -> VersionRow {
+        (self.next_seq, self.head, self.redactions, self.counter)
     }
 }
 
-pub(crate) fn version_out(version: SessionVersion) -> VersionRow {
-    let SessionVersion {
-        next_seq,
-        head,
-        redactions,
-        counter,
-    } = version;
-    (next_seq, head, redactions, counter)
-}
-
-pub(crate) fn committed_out(done: Committed) -> CommittedOut {
-    (
-        done.compaction,
-        done.derived,
-        ids_out(&done.entries),
-        done.version.map(version_out),
-    )
-}
-
-/// Turns rows of the core into Python objects.
-pub(crate) fn rows_out<In, Out: From<In>>(rows: Vec<In>) -> Vec<Out> {
-    rows.into_iter().map(Out::from).collect()
-}
-
-pub(crate) fn fact_in((id, key, state, body, was): FactIn) -> NewFact {
-    NewFact {
-        id,
-        key: key.into(),
-        state: state.into(),
-        body: body.into(),
-        was: was.map(String::from),
+impl Cross<CommittedOut> for Committed {
+    fn cross(self) -> CommittedOut {
+        let (derived, entries) = (self.derived, self.entries.cross());
+        (self.compaction, derived, entries, self.version.cross())
     }
 }
 
-pub(crate) fn fact_out(fact: Fact) -> FactOut {
-    (
-        fact.id,
-        fact.namespace,
-        fact.state,
-        fact.key,
-        fact.body,
-        fact.created_at,
-        fact.changed_at,
-    )
+impl Cross<(Option<i64>, i64, Option<VersionRow>)> for Undone {
+    fn cross(self) -> (Option<i64>, i64, Option<VersionRow>) {
+        (self.head, self.entries, self.version.cross())
+    }
+}
+
+impl Cross<(i64, i64, String)> for Recall {
+    fn cross(self) -> (i64, i64, String) {
+        (self.seq, self.created_at, self.body)
+    }
+}
+
+impl Cross<FactOut> for Fact {
+    fn cross(self) -> FactOut {
+        (
+            self.id,
+            self.namespace,
+            self.state,
+            self.key,
+            self.body,
+            self.created_at,
+            self.changed_at,
+        )
+    }
 }
 
 pub(crate) fn figures_out<'py>(py: Python<'py>, figures: &Figures) -> PyResult<Bound<'py, PyDict>> {
-    let (counts, stats) = (figures.counts, PyDict::new(py));
-    stats.set_item("sessions", counts.sessions)?;
-    stats.set_item("messages", counts.messages)?;
-    stats.set_item("entries", counts.entries)?;
-    stats.set_item("compactions", counts.compactions)?;
-    stats.set_item("text_bytes", counts.text_bytes)?;
-    stats.set_item("quarantined", figures.quarantined)?;
+    let counts = figures.counts;
+    let stats = [
+        ("sessions", counts.sessions),
+        ("messages", counts.messages),
+        ("entries", counts.entries),
+        ("compactions", counts.compactions),
+        ("text_bytes", counts.text_bytes),
+        ("quarantined", figures.quarantined),
+    ];
+    let (stats, detail) = (stats.into_py_dict(py)?, PyDict::new(py));
     stats.set_item("disk_bytes", figures.disk_bytes)?;
-    let detail = PyDict::new(py);
     if let Some(sizes) = figures.index {
         detail.set_item("index", "exact")?;
         detail.set_item("words", sizes.words)?;
@@ -313,7 +263,7 @@ impl<'py> Shown<'py> {
         });
         match found {
             Some(said) => made(py, &said, row.seq, message.created_at).map(Self::Said),
-            None => Ok(Self::Row(row.into())),
+            None => Ok(Self::Row(row.cross())),
         }
     }
 }

@@ -4,20 +4,19 @@ use std::str::FromStr;
 
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
-use pyo3::types::{IntoPyDict, PyDict, PyList, PyString};
+use pyo3::types::{PyDict, PyList, PyString};
 use siltstone_core::fusion::Decay;
-use siltstone_core::index::Near;
+use siltstone_core::id::SessionId;
 use siltstone_core::memory::{
-    self, Across, ExplainedNeighbor, ExplainedTerm, Explanation, Filter, FusedBy, FusedExplanation,
-    LexicalExplanation, NewEntry, QueryVector, SearchIndex, as_json,
+    self, Across, Explained, Explanation, Filter, NewEntry, QueryVector, SearchIndex, as_json,
 };
 use siltstone_core::{Error, ErrorKind, Result as CoreResult};
 
 use crate::block_writer::{MeasureIn, size_rule};
 use crate::error::{run_attached, run_briefly, to_exception};
 use crate::highlight::Asked;
-use crate::record::In;
-use crate::rows::{LogRow, rows_out};
+use crate::record::{Cross, In};
+use crate::rows::LogRow;
 use crate::store::Store;
 use crate::text::Text;
 
@@ -189,9 +188,8 @@ impl Found {
     }
 }
 
-fn hit_out(py: Python<'_>, mut hit: memory::Hit) -> PyResult<Hit> {
-    let explain = hit.explanation.take();
-    let explain = explain.map(|parts| explanation_out(py, parts, &hit));
+fn hit_out(py: Python<'_>, hit: memory::Hit) -> PyResult<Hit> {
+    let explain = hit.explanation.map(|parts| explanation_out(py, parts));
     let entry = hit.stored.entry;
     Ok((
         entry.text,
@@ -213,113 +211,23 @@ pub(crate) fn numbers_in(bytes: &[u8]) -> Vec<f32> {
     numbers.map(|&number| f32::from_le_bytes(number)).collect()
 }
 
-// Explanations of scores as Python dicts.
-
-fn explanation_out<'py>(
-    py: Python<'py>,
-    explanation: Explanation,
-    hit: &memory::Hit,
-) -> PyResult<Bound<'py, PyDict>> {
-    let explain = PyDict::new(py);
-    match explanation {
-        Explanation::Lexical(lexical) => {
-            explain.set_item("own", lexical.own)?;
-            explain.set_item("neighbors", neighbors_out(py, &lexical.neighbors)?)?;
-            explain.set_item("day", lexical.day)?;
-            explain.set_item("speaker", lexical.speaker)?;
-            set_terms(&explain, lexical)?;
+/// An explanation as a Python dict.
+fn explanation_out(py: Python<'_>, explanation: Explanation) -> PyResult<Bound<'_, PyDict>> {
+    let dict = PyDict::new(py);
+    for (name, value) in explanation {
+        match value {
+            Explained::Nothing => dict.set_item(name, py.None())?,
+            Explained::Number(number) => dict.set_item(name, number)?,
+            Explained::Count(count) => dict.set_item(name, count)?,
+            Explained::Text(text) => dict.set_item(name, text)?,
+            Explained::Parts(parts) => dict.set_item(name, explanation_out(py, parts)?)?,
+            Explained::List(list) => {
+                let list = list.into_iter().map(|each| explanation_out(py, each));
+                dict.set_item(name, list.collect::<PyResult<Vec<_>>>()?)?;
+            }
         }
-        Explanation::Cosine { distance } => {
-            explain.set_item("cosine", 1.0 - distance)?;
-            explain.set_item("distance", distance)?;
-        }
-        Explanation::Hybrid {
-            cosine,
-            share,
-            lexical,
-        } => {
-            explain.set_item("cosine", cosine)?;
-            explain.set_item("bm25", share)?;
-            set_terms(&explain, lexical)?;
-        }
-        Explanation::Dense(near) => set_near(&explain, Some(near))?,
-        Explanation::Fused(fused) => set_fused(&explain, fused)?,
     }
-    explain.set_item("decay", hit.decay)?;
-    if hit.asks < 1.0 {
-        explain.set_item("asks", hit.asks)?;
-    }
-    explain.set_item("score", hit.score)?;
-    Ok(explain)
-}
-
-fn set_near(explain: &Bound<'_, PyDict>, near: Option<Near>) -> PyResult<()> {
-    explain.set_item("cosine", near.map(|near| near.cosine))?;
-    explain.set_item("distance", near.map(|near| 1.0 - near.cosine))?;
-    explain.set_item("vector", near.map(|near| near.passage))?;
-    explain.set_item("vectors", near.map(|near| near.passages))
-}
-
-fn set_fused(explain: &Bound<'_, PyDict>, fused: FusedExplanation) -> PyResult<()> {
-    let py = explain.py();
-    set_near(explain, fused.near)?;
-    explain.set_item("lexical", fused.words)?;
-    set_terms(explain, fused.lexical)?;
-    match fused.how {
-        FusedBy::ZScore {
-            z,
-            weights,
-            own,
-            neighbors,
-        } => {
-            explain.set_item("z", sides(z).into_py_dict(py)?)?;
-            explain.set_item("weights", sides(weights).into_py_dict(py)?)?;
-            explain.set_item("own", own)?;
-            explain.set_item("neighbors", neighbors_out(py, &neighbors)?)
-        }
-        FusedBy::Ranks(ranks) => explain.set_item("ranks", sides(ranks).into_py_dict(py)?),
-    }
-}
-
-fn sides<T: Copy>(values: [T; 2]) -> [(&'static str, T); 2] {
-    [("lexical", values[0]), ("dense", values[1])]
-}
-
-/// Sets the terms, the language, and the number of their passage among the passages of the entry.
-fn set_terms(explain: &Bound<'_, PyDict>, lexical: LexicalExplanation) -> PyResult<()> {
-    let py = explain.py();
-    let mut terms = Vec::with_capacity(lexical.terms.len());
-    for ExplainedTerm { part, fields } in lexical.terms {
-        let term = PyDict::new(py);
-        term.set_item("term", part.term)?;
-        if let Some(word) = part.instead_of {
-            term.set_item("instead_of", word)?;
-        }
-        term.set_item("tf", part.tf)?;
-        term.set_item("idf", part.idf)?;
-        term.set_item("score", part.score)?;
-        term.set_item("fields", fields.into_py_dict(py)?)?;
-        terms.push(term);
-    }
-    explain.set_item("terms", terms)?;
-    explain.set_item("language", lexical.language.code())?;
-    explain.set_item("passage", lexical.passage)?;
-    explain.set_item("passages", lexical.passages)
-}
-
-fn neighbors_out<'py>(
-    py: Python<'py>,
-    explained: &[ExplainedNeighbor],
-) -> PyResult<Vec<Bound<'py, PyDict>>> {
-    let mut neighbors = Vec::with_capacity(explained.len());
-    for each in explained {
-        let neighbor = PyDict::new(py);
-        neighbor.set_item("entry_id", each.id.0)?;
-        neighbor.set_item("place", each.place)?;
-        neighbor.set_item("score", each.score)?;
-        neighbors.push(neighbor);
-    }
-    Ok(neighbors)
+    Ok(dict)
 }
 
 // Searches of a namespace, the messages that the caller must read first for them, and the revision of facts.
@@ -340,7 +248,7 @@ impl Unread {
     /// The messages as rows of the log.
     #[getter]
     fn rows(&self) -> Vec<LogRow> {
-        rows_out(self.inner.messages.clone())
+        self.inner.messages.clone().cross()
     }
 }
 
@@ -352,14 +260,14 @@ type Said = Vec<Option<In<NewEntry>>>;
 pub(crate) fn search_across(
     py: Python<'_>,
     store: PyRef<'_, Store>,
-    session: Text,
+    session: In<SessionId>,
     query: Text,
     options: PyRef<'_, SearchOptions>,
     vector: Option<VectorIn>,
 ) -> PyResult<(Option<Found>, Vec<Unread>)> {
     let options = options.inner.clone();
-    let found = store.run_of(py, &session, |store, session| {
-        store.find_across(session, &query, vector_in(vector).as_ref(), &options)
+    let found = store.run(py, |store| {
+        store.find_across(&session, &query, vector_in(vector).as_ref(), &options)
     })?;
     match found {
         Across::Found(found) => Ok((Some(Found::new(py, found)?), Vec::new())),
@@ -383,7 +291,7 @@ pub(crate) fn facts_revision(py: Python<'_>, store: PyRef<'_, Store>) -> PyResul
 pub(crate) fn take_said(
     py: Python<'_>,
     store: PyRef<'_, Store>,
-    session: Text,
+    session: In<SessionId>,
     said: Vec<(PyRef<'_, Unread>, Said)>,
 ) -> PyResult<()> {
     let said = said.into_iter().map(|(unread, entries)| {
@@ -391,9 +299,7 @@ pub(crate) fn take_said(
         (unread.inner.clone(), entries.collect())
     });
     let said: Vec<_> = said.collect();
-    store.run_of(py, &session, |store, session| {
-        store.take_said(session, said)
-    })
+    store.run(py, |store| store.take_said(&session, said))
 }
 
 // Answers of the tool `memory_search`: a search whose hits become JSON text without a Python object for each.
@@ -414,7 +320,7 @@ type AnswerOut = (Option<String>, Option<Found>, usize, Option<String>);
 pub(crate) fn answer(
     py: Python<'_>,
     store: PyRef<'_, Store>,
-    session: Text,
+    session: In<SessionId>,
     query: Text,
     base: PyRef<'_, SearchOptions>,
     limit: i64,
@@ -430,9 +336,7 @@ pub(crate) fn answer(
         ..base.inner.clone()
     };
     let (tokens, measure) = (most.tokens, size_rule(most.measure)?);
-    let answer = store.run_of(py, &session, |store, session| {
-        store.answer(session, &query, &options)
-    })?;
+    let answer = store.run(py, |store| store.answer(&session, &query, &options))?;
     let hits = &answer.found.hits;
     let mut times = Vec::with_capacity(hits.len());
     for at in hits.iter().flat_map(memory::Hit::times) {

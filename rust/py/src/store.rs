@@ -5,25 +5,26 @@ use std::path::PathBuf;
 
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
-use pyo3::types::{PyBytes, PyDict};
+use pyo3::types::PyDict;
 use siltstone_core::Result as CoreResult;
+use siltstone_core::analyse::LanguageChoice;
+use siltstone_core::embed::hash::HashRule;
 use siltstone_core::id::{EntryId, SessionId};
 use siltstone_core::memory::{
-    self, Handle, NewCompaction, NewEntry, NewFact, NewMessage, Recall, Rewrite, SessionVersion,
+    self, Append, Expired, Handle, Marks, NewCompaction, NewEntry, NewFact, NewMessage, Recall,
+    Rewrite, Target, Write,
 };
 
-use crate::entries::{Finding, Forgotten, Ids, Page, StoredEntry, TargetIn, ids_out};
+use crate::entries::{Finding, Forgotten, MissingOut, PageOut, StoredEntry};
 use crate::error::{run_attached, run_detached};
 use crate::interpreter;
-use crate::record::{In, Many};
-use crate::rows::Shown;
+use crate::record::{Cross, In, Many, Named};
 use crate::rows::{
-    CommittedOut, Compaction, Derived, FactIn, FactOut, LogRow, LogState, MissingOut, RewriteIn,
-    SessionRow, VersionRow, WriteIn, append_of, committed_out, fact_in, fact_out, figures_out,
-    rows_out, version_out, write_in,
+    CommittedOut, Compaction, Derived, FactOut, LogRow, LogState, SessionRow, Shown, VersionRow,
+    figures_out,
 };
 use crate::search::{Found, SearchOptions, VectorIn, numbers_in, vector_in};
-use crate::text::{Text, namespace_in, session_id};
+use crate::text::{Namespace, Text};
 
 /// An open store. It is safe to use from many threads.
 #[pyclass(frozen, module = "siltstone._native")]
@@ -45,622 +46,342 @@ impl Store {
     ) -> PyResult<T> {
         run_detached(py, || work(&*self.handle.store()?))
     }
-
-    /// Runs `work` on the store and a session, without the interpreter.
-    pub(crate) fn run_of<T: Send>(
-        &self,
-        py: Python<'_>,
-        session: &Text,
-        work: impl FnOnce(&memory::Store, &SessionId) -> CoreResult<T> + Send,
-    ) -> PyResult<T> {
-        self.run(py, |store| work(store, &session_id(session)?))
-    }
-
-    /// Runs a write on a session. Gives the session's new version.
-    fn write(
-        &self,
-        py: Python<'_>,
-        session: &Text,
-        work: impl FnOnce(&memory::Store, &SessionId) -> CoreResult<Option<SessionVersion>> + Send,
-    ) -> PyResult<Option<VersionRow>> {
-        let version = self.run_of(py, session, work)?;
-        Ok(version.map(version_out))
-    }
 }
 
-#[pymethods]
-impl Store {
-    #[staticmethod]
-    #[pyo3(signature = (path, read_only, hash_rule, mode=None))]
-    fn open(
-        py: Python<'_>,
-        path: PathBuf,
-        read_only: bool,
-        hash_rule: Option<Text>,
-        mode: Option<u32>,
-    ) -> PyResult<Self> {
-        let handle = run_detached(py, || {
-            let hash_rule = hash_rule.map(|name| name.parse()).transpose()?;
-            Handle::open(&path, read_only, hash_rule, mode)
-        })?;
-        Ok(Self::of(handle))
-    }
+/// The withdrawn compactions, the messages whose entries are deleted, the parent, new messages and new entries.
+type RewriteIn = (
+    Vec<i64>,
+    Vec<i64>,
+    Option<i64>,
+    Many<NewMessage>,
+    Many<NewEntry>,
+);
 
-    #[staticmethod]
-    #[pyo3(signature = (hash_rule=None))]
-    fn open_memory(py: Python<'_>, hash_rule: Option<Text>) -> PyResult<Self> {
-        let rule = || hash_rule.map(|name| name.parse()).transpose();
-        let handle = run_detached(py, || Handle::open_memory(rule()?))?;
-        Ok(Self::of(handle))
-    }
+/// Defines the methods of `Store` for Python: those in braces as they are, and for each other one the work that it runs
+/// on the store without the interpreter, whose result crosses to the type that it returns.
+macro_rules! methods {
+    (
+        { $($written:tt)* }
+        $($(#[$meta:meta])* fn $name:ident($($argument:ident: $type:ty),* $(,)?) -> $out:ty = $work:expr;)*
+    ) => {
+        #[pymethods]
+        impl Store {
+            $($written)*
 
-    fn close(&self, py: Python<'_>) -> PyResult<()> {
-        run_detached(py, || {
-            self.handle.close();
-            Ok(())
-        })
+            $($(#[$meta])*
+            fn $name(&self, py: Python<'_>, $($argument: $type),*) -> PyResult<$out> {
+                Ok(self.run(py, $work)?.cross())
+            })*
+        }
+    };
+}
+
+methods! {
+    {
+        #[staticmethod]
+        #[pyo3(signature = (path, read_only, hash_rule, mode=None))]
+        fn open(
+            py: Python<'_>,
+            path: PathBuf,
+            read_only: bool,
+            hash_rule: Option<Named<HashRule>>,
+            mode: Option<u32>,
+        ) -> PyResult<Self> {
+            let hash_rule = hash_rule.map(|Named(rule)| rule);
+            run_detached(py, || Handle::open(&path, read_only, hash_rule, mode)).map(Self::of)
+        }
+
+        #[staticmethod]
+        #[pyo3(signature = (hash_rule=None))]
+        fn open_memory(py: Python<'_>, hash_rule: Option<Named<HashRule>>) -> PyResult<Self> {
+            let hash_rule = hash_rule.map(|Named(rule)| rule);
+            run_detached(py, || Handle::open_memory(hash_rule)).map(Self::of)
+        }
+
+        fn close(&self, py: Python<'_>) -> PyResult<()> {
+            run_detached(py, || {
+                self.handle.close();
+                Ok(())
+            })
+        }
+
+        #[getter]
+        fn path(&self) -> &OsStr {
+            self.handle.path().as_os_str()
+        }
+
+        #[getter]
+        fn hash_rule(&self) -> &'static str {
+            self.handle.hash_rule().name()
+        }
+
+        #[getter]
+        fn read_only(&self) -> bool {
+            self.handle.is_read_only()
+        }
+
+        fn shown_messages<'py>(
+            &self,
+            py: Python<'py>,
+            session: In<SessionId>,
+            start: i64,
+            end: i64,
+        ) -> PyResult<Vec<Shown<'py>>> {
+            let messages = self.run(py, |store| store.messages(&session, start, end))?;
+            run_attached(py, || {
+                let rows = messages.into_iter().enumerate();
+                rows.map(|(at, row)| {
+                    interpreter::at_step(py, at)?;
+                    Shown::of(py, row)
+                })
+                .collect()
+            })
+        }
+
+        fn search(
+            &self,
+            py: Python<'_>,
+            session: In<SessionId>,
+            query: Text,
+            options: PyRef<'_, SearchOptions>,
+            vector: Option<VectorIn>,
+        ) -> PyResult<Found> {
+            let options = options.inner.clone();
+            let found = self.run(py, |store| {
+                store.find(&session, &query, vector_in(vector).as_ref(), &options)
+            })?;
+            Found::new(py, found)
+        }
+
+        fn stats<'py>(
+            &self,
+            py: Python<'py>,
+            session: Option<In<SessionId>>,
+        ) -> PyResult<Bound<'py, PyDict>> {
+            let figures = self.run(py, |store| store.figures(session.as_deref()))?;
+            figures_out(py, &figures)
+        }
     }
 
     #[getter]
-    fn path(&self) -> &OsStr {
-        self.handle.path().as_os_str()
-    }
+    fn language() -> String = |store| Ok(store.languages().to_string());
 
-    #[getter]
-    fn hash_rule(&self) -> &'static str {
-        self.handle.hash_rule().name()
-    }
-
-    #[getter]
-    fn language(&self, py: Python<'_>) -> PyResult<String> {
-        self.run(py, |store| Ok(store.languages().to_string()))
-    }
-
-    fn settle_language(&self, py: Python<'_>, language: Text, anew: bool) -> PyResult<()> {
-        self.run(py, |store| store.settle_languages(language.parse()?, anew))
-    }
-
-    #[getter]
-    fn read_only(&self) -> bool {
-        self.handle.is_read_only()
-    }
+    fn settle_language(language: Named<LanguageChoice>, anew: bool) -> () =
+        |store| store.settle_languages(language.0, anew);
 
     // The log of a session.
 
     fn append_messages(
-        &self,
-        py: Python<'_>,
-        session: Text,
-        write: WriteIn,
+        session: In<SessionId>,
+        write: In<Write>,
         rows: Many<NewMessage>,
         clock: Text,
         title: Text,
         recalls: Many<Recall>,
-    ) -> PyResult<Option<VersionRow>> {
-        let (messages, recalls) = (rows.0, recalls.0);
-        let append = append_of(&messages, &clock, &title, &recalls);
-        self.write(py, &session, |store, session| {
-            store.append(session, write_in(write), append)
-        })
-    }
+    ) -> Option<VersionRow> = |store| {
+        let (messages, clock, title, recalls) = (&rows, &clock, &title, &recalls);
+        store.append(&session, *write, Append { messages, clock, title, recalls })
+    };
 
-    fn log_state(&self, py: Python<'_>, session: Text) -> PyResult<LogState> {
-        let state = self.run_of(py, &session, memory::Store::log_state)?;
-        Ok(state.into())
-    }
+    fn log_state(session: In<SessionId>) -> LogState = |store| store.log_state(&session);
 
-    fn open_session(
-        &self,
-        py: Python<'_>,
-        session: Text,
-        namespace: Option<Text>,
-    ) -> PyResult<LogState> {
-        let state = self.run_of(py, &session, |store, session| {
-            let namespace = namespace.as_ref().map(namespace_in).transpose()?;
-            store.open_session(session, namespace)
-        })?;
-        Ok(state.into())
-    }
+    fn open_session(session: In<SessionId>, namespace: Option<Namespace>) -> LogState =
+        |store| store.open_session(&session, namespace.as_deref());
 
-    fn version(&self, py: Python<'_>, session: Text) -> PyResult<Option<VersionRow>> {
-        self.write(py, &session, memory::Store::version)
-    }
+    fn version(session: In<SessionId>) -> Option<VersionRow> = |store| store.version(&session);
 
-    fn read_messages(
-        &self,
-        py: Python<'_>,
-        session: Text,
-        start: i64,
-        end: i64,
-    ) -> PyResult<Vec<LogRow>> {
-        let messages = self.run_of(py, &session, |store, session| {
-            store.messages(session, start, end)
-        })?;
-        Ok(rows_out(messages))
-    }
+    fn read_messages(session: In<SessionId>, start: i64, end: i64) -> Vec<LogRow> =
+        |store| store.messages(&session, start, end);
 
-    fn shown_messages<'py>(
-        &self,
-        py: Python<'py>,
-        session: Text,
-        start: i64,
-        end: i64,
-    ) -> PyResult<Vec<Shown<'py>>> {
-        let messages = self.run_of(py, &session, |store, session| {
-            store.messages(session, start, end)
-        })?;
-        run_attached(py, || {
-            let rows = messages.into_iter().enumerate();
-            rows.map(|(at, row)| {
-                interpreter::at_step(py, at)?;
-                Shown::of(py, row)
-            })
-            .collect()
-        })
-    }
-
-    fn recalls(
-        &self,
-        py: Python<'_>,
-        session: Text,
-        limit: i64,
-    ) -> PyResult<Vec<(i64, i64, String)>> {
-        let recalls = self.run_of(py, &session, |store, session| store.recalls(session, limit))?;
-        let rows = recalls.into_iter();
-        Ok(rows
-            .map(|row| (row.seq, row.created_at, row.body))
-            .collect())
-    }
+    fn recalls(session: In<SessionId>, limit: i64) -> Vec<(i64, i64, String)> =
+        |store| store.recalls(&session, limit);
 
     fn commit_compaction(
-        &self,
-        py: Python<'_>,
-        session: Text,
-        write: WriteIn,
+        session: In<SessionId>,
+        write: In<Write>,
         row: In<NewCompaction>,
         entries: Many<NewEntry>,
         clock: Text,
         said: (Many<NewMessage>, Text, Many<Recall>),
-    ) -> PyResult<CommittedOut> {
-        let (messages, title, recalls) = said;
-        let (write, entries, messages) = (write_in(write), entries.0, messages.0);
-        let recalls = recalls.0;
-        let append = append_of(&messages, &clock, &title, &recalls);
-        // The closure owns the entries: freeing thousands takes milliseconds, in which nobody waits for the interpreter.
-        let done = self.run_of(py, &session, move |store, session| {
-            store.append_compacted(session, write, append, &row.0, &entries)
-        })?;
-        Ok(committed_out(done))
-    }
+    ) -> CommittedOut = move |store| {
+        // The work owns the entries: freeing thousands takes milliseconds, in which nobody waits for the interpreter.
+        let (entries, (messages, title, recalls)) = (entries, &said);
+        let append = Append { messages, clock: &clock, title, recalls };
+        store.append_compacted(&session, *write, append, &row, &entries)
+    };
 
     fn rewrite(
-        &self,
-        py: Python<'_>,
-        session: Text,
-        write: WriteIn,
+        session: In<SessionId>,
+        write: In<Write>,
         row: In<NewCompaction>,
         changes: RewriteIn,
         clock: Text,
-    ) -> PyResult<CommittedOut> {
-        let (withdrawn, gone, parent, messages, entries) = changes;
-        let (messages, entries) = (messages.0, entries.0);
-        let rewrite = Rewrite {
-            withdrawn: &withdrawn,
-            gone: &gone,
-            parent,
-            messages: &messages,
-            row: &row.0,
-            entries: &entries,
-        };
-        let done = self.run_of(py, &session, |store, session| {
-            store.rewrite(session, write_in(write), rewrite, &clock)
-        })?;
-        Ok(committed_out(done))
-    }
+    ) -> CommittedOut = |store| {
+        let (withdrawn, gone, parent, messages, entries) = &changes;
+        let parent = *parent;
+        let rewrite = Rewrite { withdrawn, gone, parent, messages, row: &row, entries };
+        store.rewrite(&session, *write, rewrite, &clock)
+    };
 
     fn undo_compaction(
-        &self,
-        py: Python<'_>,
-        session: Text,
-        write: WriteIn,
+        session: In<SessionId>,
+        write: In<Write>,
         clock: Text,
-    ) -> PyResult<(Option<i64>, i64, Option<VersionRow>)> {
-        let undone = self.run_of(py, &session, |store, session| {
-            store.undo_compaction(session, write_in(write), &clock)
-        })?;
-        Ok((undone.head, undone.entries, undone.version.map(version_out)))
-    }
+    ) -> (Option<i64>, i64, Option<VersionRow>) =
+        |store| store.undo_compaction(&session, *write, &clock);
 
-    fn save_clock(
-        &self,
-        py: Python<'_>,
-        session: Text,
-        write: WriteIn,
-        clock: Text,
-    ) -> PyResult<Option<VersionRow>> {
-        self.write(py, &session, |store, session| {
-            store.save_clock(session, write_in(write), &clock)
-        })
-    }
+    fn save_clock(session: In<SessionId>, write: In<Write>, clock: Text) -> Option<VersionRow> =
+        |store| store.save_clock(&session, *write, &clock);
 
-    fn save_settings(
-        &self,
-        py: Python<'_>,
-        session: Text,
-        write: WriteIn,
-        settings: Text,
-    ) -> PyResult<Option<VersionRow>> {
-        self.write(py, &session, |store, session| {
-            store.save_settings(session, write_in(write), &settings)
-        })
-    }
+    fn save_settings(session: In<SessionId>, write: In<Write>, settings: Text) -> Option<VersionRow> =
+        |store| store.save_settings(&session, *write, &settings);
 
     fn renew(
-        &self,
-        py: Python<'_>,
-        session: Text,
-        write: WriteIn,
+        session: In<SessionId>,
+        write: In<Write>,
         derived_id: i64,
         raw: Text,
-    ) -> PyResult<Option<VersionRow>> {
-        self.write(py, &session, |store, session| {
-            store.renew(session, write_in(write), derived_id, &raw)
-        })
-    }
+    ) -> Option<VersionRow> = |store| store.renew(&session, *write, derived_id, &raw);
 
-    fn compactions(&self, py: Python<'_>, session: Text) -> PyResult<Vec<Compaction>> {
-        let rows = self.run_of(py, &session, memory::Store::compactions)?;
-        Ok(rows_out(rows))
-    }
+    fn compactions(session: In<SessionId>) -> Vec<Compaction> = |store| store.compactions(&session);
 
-    fn compaction(
-        &self,
-        py: Python<'_>,
-        session: Text,
-        compaction_id: i64,
-    ) -> PyResult<Option<Compaction>> {
-        let row = self.run_of(py, &session, |store, session| {
-            store.compaction(session, compaction_id)
-        })?;
-        Ok(row.map(Compaction::from))
-    }
+    fn compaction(session: In<SessionId>, compaction_id: i64) -> Option<Compaction> =
+        |store| store.compaction(&session, compaction_id);
 
-    fn derived(&self, py: Python<'_>, session: Text, ids: Vec<i64>) -> PyResult<Vec<Derived>> {
-        let rows = self.run_of(py, &session, |store, session| store.derived(session, &ids))?;
-        Ok(rows_out(rows))
-    }
+    fn derived(session: In<SessionId>, ids: Vec<i64>) -> Vec<Derived> =
+        |store| store.derived(&session, &ids);
 
-    fn derived_after(&self, py: Python<'_>, session: Text, after: i64) -> PyResult<Vec<Derived>> {
-        let rows = self.run_of(py, &session, |store, session| {
-            store.derived_after(session, after)
-        })?;
-        Ok(rows_out(rows))
-    }
+    fn derived_after(session: In<SessionId>, after: i64) -> Vec<Derived> =
+        |store| store.derived_after(&session, after);
 
-    fn derived_like(
-        &self,
-        py: Python<'_>,
-        session: Text,
-        texts: Vec<Text>,
-    ) -> PyResult<Vec<Vec<Derived>>> {
-        let found = self.run_of(py, &session, |store, session| {
-            let texts: Vec<String> = texts.into_iter().map(String::from).collect();
-            store.derived_like(session, &texts)
-        })?;
-        Ok(found.into_iter().map(rows_out).collect())
-    }
+    fn derived_like(session: In<SessionId>, texts: Vec<Text>) -> Vec<Vec<Derived>> =
+        |store| store.derived_like(&session, &texts.cross());
 
     // Facts, and the marks of forgotten messages.
 
-    fn put_facts(
-        &self,
-        py: Python<'_>,
-        session: Text,
-        facts: Vec<FactIn>,
-        now: i64,
-    ) -> PyResult<Vec<i64>> {
-        self.run_of(py, &session, |store, session| {
-            let facts: Vec<NewFact> = facts.into_iter().map(fact_in).collect();
-            store.put_facts(session, &facts, now)
-        })
-    }
+    fn put_facts(session: In<SessionId>, facts: Many<NewFact>, now: i64) -> Vec<i64> =
+        |store| store.put_facts(&session, &facts, now);
 
-    fn facts(&self, py: Python<'_>, session: Text, state: Option<Text>) -> PyResult<Vec<FactOut>> {
-        let facts = self.run_of(py, &session, |store, session| {
-            store.facts(session, state.as_deref())
-        })?;
-        Ok(facts.into_iter().map(fact_out).collect())
-    }
+    fn facts(session: In<SessionId>, state: Option<Text>) -> Vec<FactOut> =
+        |store| store.facts(&session, state.as_deref());
 
-    fn namespace_facts(
-        &self,
-        py: Python<'_>,
-        namespace: Text,
-        state: Option<Text>,
-    ) -> PyResult<Vec<FactOut>> {
-        let facts = self.run(py, |store| {
-            store.namespace_facts(namespace_in(&namespace)?, state.as_deref())
-        })?;
-        Ok(facts.into_iter().map(fact_out).collect())
-    }
+    fn namespace_facts(namespace: Namespace, state: Option<Text>) -> Vec<FactOut> =
+        |store| store.namespace_facts(&namespace, state.as_deref());
 
-    fn salt(&self, py: Python<'_>, session: Text) -> PyResult<Py<PyBytes>> {
-        let salt = self.run_of(py, &session, memory::Store::salt)?;
-        Ok(PyBytes::new(py, salt.as_bytes()).unbind())
-    }
+    fn salt(session: In<SessionId>) -> Vec<u8> =
+        |store| Ok(store.salt(&session)?.into_bytes());
 
-    fn forgotten(&self, py: Python<'_>, session: Text) -> PyResult<Vec<(i64, Py<PyBytes>)>> {
-        let rows = self.run_of(py, &session, memory::Store::forgotten)?;
-        let rows = rows.into_iter();
-        let rows = rows.map(|(seq, digest)| (seq, PyBytes::new(py, &digest).unbind()));
-        Ok(rows.collect())
-    }
+    fn forgotten(session: In<SessionId>) -> Vec<(i64, Vec<u8>)> = |store| store.forgotten(&session);
 
     fn restore_marks(
-        &self,
-        py: Python<'_>,
-        session: Text,
+        session: In<SessionId>,
         salt: PyBackedBytes,
-        digests: Vec<(i64, PyBackedBytes)>,
+        digests: Vec<(i64, Vec<u8>)>,
         redacted: Vec<i64>,
-    ) -> PyResult<()> {
-        let digests: Vec<(i64, Vec<u8>)> = digests
-            .iter()
-            .map(|(seq, digest)| (*seq, digest.to_vec()))
-            .collect();
-        let salt = String::from_utf8_lossy(&salt).into_owned();
-        self.run_of(py, &session, |store, session| {
-            let marks = memory::Marks {
-                salt: &salt,
-                digests: &digests,
-                redacted: &redacted,
-            };
-            store.restore_marks(session, marks)
-        })
-    }
+    ) -> () = |store| {
+        let (salt, digests) = (&String::from_utf8_lossy(&salt), &digests);
+        store.restore_marks(&session, Marks { salt, digests, redacted: &redacted })
+    };
 
-    // Entries, and searches of them.
+    // Entries.
 
     fn insert_entries(
-        &self,
-        py: Python<'_>,
-        session: Text,
+        session: In<SessionId>,
         entries: Many<NewEntry>,
         now: i64,
-    ) -> PyResult<Ids> {
-        self.run_of(py, &session, move |store, session| {
-            // Before the insert: if this fails, nothing was stored, and the caller can try again.
-            store.delete_expired(session, memory::Expired::Noted(now))?;
-            Ok(ids_out(&store.insert(session, &entries.0)?))
-        })
-    }
+    ) -> Vec<Option<i64>> = move |store| {
+        // Before the insert: if this fails, nothing was stored, and the caller can try again.
+        store.delete_expired(&session, Expired::Noted(now))?;
+        store.insert(&session, &entries)
+    };
 
-    fn search(
-        &self,
-        py: Python<'_>,
-        session: Text,
-        query: Text,
-        options: PyRef<'_, SearchOptions>,
-        vector: Option<VectorIn>,
-    ) -> PyResult<Found> {
-        let options = options.inner.clone();
-        let found = self.run_of(py, &session, |store, session| {
-            store.find(session, &query, vector_in(vector).as_ref(), &options)
-        })?;
-        Found::new(py, found)
-    }
+    fn get(entry_id: i64) -> StoredEntry = |store| store.get(EntryId(entry_id));
 
-    fn get(&self, py: Python<'_>, entry_id: i64) -> PyResult<StoredEntry> {
-        let (stored, session) = self.run(py, |store| store.get(EntryId(entry_id)))?;
-        Ok((stored.id.0, session, stored.entry, stored.compaction).into())
-    }
-
+    // A page. With `now`, entries that have expired by then are left out.
     fn entries(
-        &self,
-        py: Python<'_>,
-        session: Text,
+        session: In<SessionId>,
         overlaps: Option<(i64, i64)>,
         since: Option<i64>,
         rows: (i64, i64),
         now: Option<i64>,
-    ) -> PyResult<Page> {
-        let page = self.run_of(py, &session, |store, session| {
-            store.page(session, overlaps, since, rows.0, rows.1)
-        })?;
-        Page::new(py, page, &session, now)
-    }
+    ) -> PageOut = |store| {
+        let mut page = store.page(&session, overlaps, since, rows.0, rows.1)?;
+        page.entries.retain(|stored| now.is_none_or(|now| !stored.entry.is_expired(now)));
+        Ok((page, &*session))
+    };
 
-    fn entries_holding(
-        &self,
-        py: Python<'_>,
-        session: Text,
-        text: Text,
-        spelled: Text,
-    ) -> PyResult<Page> {
-        let page = self.run_of(py, &session, |store, session| {
-            store.entries_holding(session, &text, &spelled)
-        })?;
-        Page::new(py, page, &session, None)
-    }
+    fn entries_holding(session: In<SessionId>, text: Text, spelled: Text) -> PageOut =
+        |store| Ok((store.entries_holding(&session, &text, &spelled)?, &*session));
 
-    fn messages_holding(
-        &self,
-        py: Python<'_>,
-        session: Text,
-        text: Text,
-        spelled: Text,
-    ) -> PyResult<Vec<i64>> {
-        self.run_of(py, &session, |store, session| {
-            store.messages_holding(session, &text, &spelled)
-        })
-    }
+    fn messages_holding(session: In<SessionId>, text: Text, spelled: Text) -> Vec<i64> =
+        |store| store.messages_holding(&session, &text, &spelled);
 
     fn labels_holding(
-        &self,
-        py: Python<'_>,
         session: Option<Text>,
         text: Text,
         spelled: Text,
-    ) -> PyResult<Vec<(String, String)>> {
-        self.run(py, |store| {
-            store.labels_holding(session.as_deref(), &text, &spelled)
-        })
-    }
+    ) -> Vec<(String, String)> =
+        |store| store.labels_holding(session.as_deref(), &text, &spelled);
 
-    fn entries_from(
-        &self,
-        py: Python<'_>,
-        session: Text,
-        messages: Vec<i64>,
-    ) -> PyResult<Vec<i64>> {
-        let ids = self.run_of(py, &session, |store, session| {
-            store.entries_from(session, messages)
-        })?;
-        Ok(ids.into_iter().map(|id| id.0).collect())
-    }
+    fn entries_from(session: In<SessionId>, messages: Vec<i64>) -> Vec<i64> =
+        |store| store.entries_from(&session, messages);
 
     fn expire(
-        &self,
-        py: Python<'_>,
-        session: Text,
+        session: In<SessionId>,
         keep: Option<i64>,
         before: Option<i64>,
         now: i64,
         is_asked: bool,
-    ) -> PyResult<(i64, i64, i64)> {
-        self.run_of(py, &session, |store, session| {
-            store.expire(session, keep, before, now, is_asked)
-        })
-    }
+    ) -> (i64, i64, i64) = |store| store.expire(&session, keep, before, now, is_asked);
 
-    fn quarantined(&self, py: Python<'_>, session: Text) -> PyResult<Vec<i64>> {
-        let ids = self.run_of(py, &session, memory::Store::quarantined)?;
-        Ok(ids.into_iter().map(|id| id.0).collect())
-    }
+    fn quarantined(session: In<SessionId>) -> Vec<i64> = |store| store.quarantined(&session);
 
     // Vectors of an embedder.
 
-    fn use_embedder(
-        &self,
-        py: Python<'_>,
-        name: Text,
-        dimension: usize,
-        replace: bool,
-    ) -> PyResult<i64> {
-        self.run(py, |store| store.use_embedder(&name, dimension, replace))
-    }
+    fn use_embedder(name: Text, dimension: usize, replace: bool) -> i64 =
+        |store| store.use_embedder(&name, dimension, replace);
 
-    fn embedded(&self, py: Python<'_>) -> PyResult<(i64, i64)> {
-        let embedded = self.run(py, memory::Store::embedded)?;
-        Ok((embedded.with, embedded.without))
-    }
+    fn embedded() -> (i64, i64) = memory::Store::embedded;
 
-    fn missing_vectors(
-        &self,
-        py: Python<'_>,
-        after: i64,
-        limit: usize,
-    ) -> PyResult<(Vec<MissingOut>, i64)> {
-        let (entries, looked) =
-            self.run(py, |store| store.missing_vectors(EntryId(after), limit))?;
-        let rows = entries.into_iter();
-        let rows = rows.map(|each| (each.id.0, each.entry.text, each.entry.role, each.entry.name));
-        Ok((rows.collect(), looked.0))
-    }
+    fn missing_vectors(after: i64, limit: usize) -> (Vec<MissingOut>, i64) =
+        |store| store.missing_vectors(EntryId(after), limit);
 
-    fn store_vectors(
-        &self,
-        py: Python<'_>,
-        embedder: i64,
-        rows: Vec<(i64, PyBackedBytes)>,
-    ) -> PyResult<usize> {
-        self.run(py, |store| {
-            let rows = rows.iter();
-            let rows = rows.map(|(id, numbers)| (EntryId(*id), numbers_in(numbers)));
-            store.store_vectors(embedder, &rows.collect::<Vec<_>>())
-        })
-    }
+    fn store_vectors(embedder: i64, rows: Vec<(i64, PyBackedBytes)>) -> usize = |store| {
+        let rows = rows.iter();
+        let rows = rows.map(|(id, numbers)| (EntryId(*id), numbers_in(numbers)));
+        store.store_vectors(embedder, &rows.collect::<Vec<_>>())
+    };
 
     // Sessions, and the store as a whole.
 
     fn sessions(
-        &self,
-        py: Python<'_>,
-        namespace: Option<Text>,
+        namespace: Option<Namespace>,
         offset: i64,
         limit: i64,
-    ) -> PyResult<(Vec<SessionRow>, Option<i64>)> {
-        let (rows, next) = self.run(py, |store| {
-            let namespace = namespace.as_ref().map(namespace_in).transpose()?;
-            store.sessions(namespace, offset, limit)
-        })?;
-        Ok((rows_out(rows), next))
-    }
+    ) -> (Vec<SessionRow>, Option<i64>) =
+        |store| store.sessions(namespace.as_deref(), offset, limit);
 
-    fn session_with_settings(
-        &self,
-        py: Python<'_>,
-        has: Text,
-        lacks: Text,
-    ) -> PyResult<Option<(String, String)>> {
-        self.run(py, |store| store.session_with_settings(&has, &lacks))
-    }
+    fn session_with_settings(has: Text, lacks: Text) -> Option<(String, String)> =
+        |store| store.session_with_settings(&has, &lacks);
 
-    fn forget(
-        &self,
-        py: Python<'_>,
-        targets: Vec<TargetIn>,
-        replacement: Text,
-    ) -> PyResult<Forgotten> {
-        let forgotten = self.run(py, |store| {
-            let targets: CoreResult<Vec<_>> = targets.into_iter().map(TargetIn::checked).collect();
-            store.forget(&targets?, &replacement)
-        })?;
-        Ok(forgotten.into())
-    }
+    fn forget(targets: Many<Target>, replacement: Text) -> Forgotten =
+        |store| store.forget(&targets, &replacement);
 
-    fn delete_session(&self, py: Python<'_>, session: Text) -> PyResult<i64> {
-        self.run_of(py, &session, memory::Store::delete_session)
-    }
+    fn delete_session(session: In<SessionId>) -> i64 = |store| store.delete_session(&session);
 
-    fn take_back(
-        &self,
-        py: Python<'_>,
-        session: Text,
-        writes: Vec<i64>,
-        entries: i64,
-    ) -> PyResult<bool> {
-        self.run_of(py, &session, |store, session| {
-            store.take_back(session, &writes, entries)
-        })
-    }
+    fn take_back(session: In<SessionId>, writes: Vec<i64>, entries: i64) -> bool =
+        |store| store.take_back(&session, &writes, entries);
 
-    fn revive(&self, py: Python<'_>, session: Text) -> PyResult<bool> {
-        self.run_of(py, &session, memory::Store::revive)
-    }
+    fn revive(session: In<SessionId>) -> bool = |store| store.revive(&session);
 
-    fn stats<'py>(&self, py: Python<'py>, session: Option<Text>) -> PyResult<Bound<'py, PyDict>> {
-        let figures = self.run(py, |store| {
-            store.figures(session.as_ref().map(session_id).transpose()?.as_ref())
-        })?;
-        figures_out(py, &figures)
-    }
+    fn check() -> Vec<Finding> = |store| {
+        let findings = store.check()?.into_iter();
+        Ok(findings.map(|finding| (finding, false)).collect::<Vec<_>>())
+    };
 
-    fn check(&self, py: Python<'_>) -> PyResult<Vec<Finding>> {
-        let findings = self.run(py, memory::Store::check)?.into_iter();
-        Ok(findings.map(|finding| (finding, false).into()).collect())
-    }
+    fn repair(now: i64) -> Vec<Finding> = |store| store.repair(now);
 
-    fn repair(&self, py: Python<'_>, now: i64) -> PyResult<Vec<Finding>> {
-        let findings = self.run(py, |store| store.repair(now))?;
-        Ok(rows_out(findings))
-    }
+    fn shrink() -> () = memory::Store::shrink;
 
-    fn shrink(&self, py: Python<'_>) -> PyResult<()> {
-        self.run(py, memory::Store::shrink)
-    }
-
-    fn backup(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
-        self.run(py, |store| store.backup(&path))
-    }
+    fn backup(path: PathBuf) -> () = |store| store.backup(&path);
 }

@@ -12,6 +12,9 @@ use pyo3::types::{PyBytes, PyList, PyString};
 use siltstone_core::id::SessionId;
 use siltstone_core::{Error, ErrorKind, Result as CoreResult};
 
+use crate::error::to_exception;
+use crate::record::In;
+
 /// A text that can be read without the interpreter.
 ///
 /// Lone surrogates raise no error. A high surrogate before a low one becomes the code point of the
@@ -134,9 +137,19 @@ fn encode<'py>(text: &Bound<'py, PyString>, encoding: &str) -> PyResult<Bound<'p
     Ok(bytes.cast_into::<PyBytes>()?)
 }
 
+impl<'py> FromPyObject<'_, 'py> for In<SessionId> {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        let id = session_id(&object.extract()?);
+        id.map(Self)
+            .map_err(|error| to_exception(object.py(), &error))
+    }
+}
+
 /// A session id from Python. A text with lone surrogates is refused, because two different ones could become the same
 /// key.
-pub(crate) fn session_id(text: &Text) -> CoreResult<SessionId> {
+fn session_id(text: &Text) -> CoreResult<SessionId> {
     if text.is_repaired() {
         let message = "a session id must not hold lone surrogates";
         return Err(Error::new(ErrorKind::InvalidEntry, message));
@@ -145,9 +158,24 @@ pub(crate) fn session_id(text: &Text) -> CoreResult<SessionId> {
 }
 
 /// A namespace from Python, with the bounds of a session id. It may be empty.
-pub(crate) fn namespace_in(text: &Text) -> CoreResult<&str> {
-    if !text.is_empty() {
-        session_id(text)?;
+pub(crate) struct Namespace(Text);
+
+impl<'py> FromPyObject<'_, 'py> for Namespace {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        let text: Text = object.extract()?;
+        if !text.is_empty() {
+            object.extract::<In<SessionId>>()?;
+        }
+        Ok(Self(text))
     }
-    Ok(text)
+}
+
+impl Deref for Namespace {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        &self.0
+    }
 }

@@ -6,6 +6,5 @@
 
 pub mod dot_f32;
 pub mod dot_i8;
-mod halve;
 pub mod packed_i8;
 pub mod rows;

@@ -27,7 +27,6 @@ pub const MAX_ROWS: u32 = (1 << 31) - 1;
 
 mod sealed {
     pub trait Sealed {}
-    impl Sealed for i8 {}
     impl Sealed for u16 {}
     impl Sealed for u32 {}
     impl Sealed for f32 {}
@@ -36,7 +35,6 @@ mod sealed {
 /// A type of numbers in rows: all bits zero must be 0.
 pub trait Number: sealed::Sealed + Copy + Send + Sync + 'static {}
 
-impl Number for i8 {}
 impl Number for u16 {}
 impl Number for u32 {}
 impl Number for f32 {}

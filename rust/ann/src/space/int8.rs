@@ -6,8 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use crate::simd::packed_i8::{self, packed};
 use crate::simd::rows::{Rows, RowsWriter};
 use crate::simd::{dot_f32, dot_i8};
-use crate::space::base::{Bytes, Space, cosine_distance, full};
-use crate::space::float::{decode_floats, encode_floats};
+use crate::space::base::{Bytes, Space, corrupt, cosine_distance, full};
 use crate::space::scale::scaled;
 use siltstone_core::Result;
 use siltstone_core::simd::Level;
@@ -163,11 +162,18 @@ impl Space for Int8 {
     }
 
     fn encode(&self, id: u32, file: &mut Vec<u8>) {
-        encode_floats(&self.floats.get(id)[..self.dimension], file);
+        let values = self.floats.get(id)[..self.dimension].iter();
+        file.extend(values.flat_map(|value| value.to_le_bytes()));
     }
 
     fn decode(dimension: usize, file: &mut Bytes<'_>) -> Result<Vec<f32>> {
-        decode_floats(dimension, file)
+        let (numbers, _) = file.take(dimension * size_of::<f32>())?.as_chunks();
+        let values = numbers.iter().map(|&bytes| f32::from_le_bytes(bytes));
+        let values: Vec<f32> = values.collect();
+        let bounded = values.iter().all(|value| value.abs() <= 1.0); // as scaled rows are
+        bounded
+            .then_some(values)
+            .ok_or_else(|| corrupt("a number of a row is out of -1 to 1"))
     }
 }
 

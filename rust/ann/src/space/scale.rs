@@ -42,8 +42,7 @@ pub fn check_row(values: &[f32], row: usize, field: &str) -> Result<()> {
     Err(Error::new(ErrorKind::InvalidArgument, message).with("field", field))
 }
 
-/// The same direction, scaled so that the largest number is 1/4 to 1 in size: then neither squares nor float16
-/// overflow. A row in this range stays as it is. None for a row of zeros.
+/// The same direction, scaled so that the largest number is 1/4 to 1 in size: then squares do not overflow. A row in this range stays as it is. None for a row of zeros.
 pub(super) fn scaled(values: &[f32]) -> Option<Cow<'_, [f32]>> {
     let greatest = values
         .iter()

@@ -1,6 +1,5 @@
-//! Explanations of scores.
+//! Explanations of scores: the parts of a score by name, as a user reads them.
 
-use crate::analyse::Language;
 use crate::bm25::{Part, Query, Why};
 use crate::id::EntryId;
 use crate::index::Near;
@@ -10,104 +9,45 @@ use crate::memory::rank::{Analysis, By, Ranked, Ranking};
 use crate::memory::session_index::Scope;
 use crate::sqlite::NewEntry;
 
-/// The parts of a score.
+/// Values by name, in the order in which they are shown.
+pub type Explanation = Vec<(&'static str, Explained)>;
+
+/// A value in an explanation.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Explanation {
-    /// The score by terms: its terms, its neighbours and its day.
-    Lexical(LexicalExplanation),
-    /// The cosine distance that gave the score.
-    Cosine {
-        /// 0 for the same direction, 1 for nothing in common.
-        distance: f64,
-    },
-    /// Both sides of the documented hybrid.
-    Hybrid {
-        /// The cosine of the hashed term frequencies; 0 where the cosine side did not find the entry.
-        cosine: f64,
-        /// The entry's share of the best BM25 score of the query; 0 where BM25 did not find the entry.
-        share: f64,
-        /// The terms that gave this share.
-        lexical: LexicalExplanation,
-    },
-    /// The vector of the entry that is nearest to the query.
-    Dense(Near),
-    /// Both sides of the ranker `Fused`: terms and vectors.
-    Fused(FusedExplanation),
+pub enum Explained {
+    /// There is no value, such as a cosine of an entry without a vector.
+    Nothing,
+    /// A score, a share or a factor.
+    Number(f64),
+    /// A count, a place or an id.
+    Count(i64),
+    /// A term, or the code of a language.
+    Text(String),
+    /// Several things of one kind.
+    List(Vec<Explanation>),
+    /// A value that has parts itself.
+    Parts(Explanation),
 }
 
-/// The parts of a fused score.
-#[derive(Clone, Debug, PartialEq)]
-pub struct FusedExplanation {
-    /// The score by terms.
-    pub words: f64,
-    /// The parts of that score.
-    pub lexical: LexicalExplanation,
-    /// The nearest vector of the entry; None if it has no vector yet.
-    pub near: Option<Near>,
-    /// The fusion of both scores.
-    pub how: FusedBy,
+impl From<f64> for Explained {
+    fn from(number: f64) -> Self {
+        Self::Number(number)
+    }
 }
 
-/// A fusion of two scores.
-#[derive(Clone, Debug, PartialEq)]
-pub enum FusedBy {
-    /// By z-scores.
-    ZScore {
-        /// The z-score of each side over the entries of the session, terms first; 0 without a vector.
-        z: [f64; 2],
-        /// The weights of the sides.
-        weights: [f64; 2],
-        /// The weighted sum of both scores of the entry itself.
-        own: f64,
-        /// The scores that the vectors of neighbours add or subtract.
-        neighbors: Vec<ExplainedNeighbor>,
-    },
-    /// By reciprocal ranks: the rank of the entry by terms and by vectors, from 1.
-    Ranks([Option<u32>; 2]),
+impl From<u32> for Explained {
+    fn from(count: u32) -> Self {
+        Self::Count(count.into())
+    }
 }
 
-/// The parts of a lexical score. The scores of the passage, of the neighbours and of the day add up to the score of the
-/// hit; if they add up to more than 1, the score is 1.
-#[derive(Clone, Debug, PartialEq)]
-pub struct LexicalExplanation {
-    /// The terms that the query shares with the entry's best passage.
-    pub terms: Vec<ExplainedTerm>,
-    /// The number of the best passage, from 0.
-    pub passage: u32,
-    /// The number of passages of the entry.
-    pub passages: u32,
-    /// The score of the best passage.
-    pub own: f64,
-    /// The neighbours of the entry that contain a term of the query. Neighbours before it come first.
-    pub neighbors: Vec<ExplainedNeighbor>,
-    /// The score that other entries of the same day add.
-    pub day: f64,
-    /// The language in which the text was read.
-    pub language: Language,
-    /// The factor on all scores but the day's. It is above 1 if the query names the speaker of the entry.
-    pub speaker: f64,
+impl<T: Into<Self>> From<Option<T>> for Explained {
+    fn from(value: Option<T>) -> Self {
+        value.map_or(Self::Nothing, T::into)
+    }
 }
 
-/// A term that the query shares with a passage.
-#[derive(Clone, Debug, PartialEq)]
-pub struct ExplainedTerm {
-    /// Its score.
-    pub part: Part,
-    /// The fields that contain it, each with the number of occurrences.
-    pub fields: Vec<(&'static str, u32)>,
-}
-
-/// A neighbour of a hit.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct ExplainedNeighbor {
-    /// Its id; 0 for a message in context, which has no entry.
-    pub id: EntryId,
-    /// Its distance from the hit in the conversation: -4 to -1 before it, 1 to 4 after it.
-    pub place: i64,
-    /// Its score.
-    pub score: f64,
-}
-
+/// The parts of the score of `ranked`.
 pub(super) fn explain(
     scope: &Scope,
     query: &Analysis,
@@ -115,102 +55,55 @@ pub(super) fn explain(
     ranked: &Ranked,
     entry: &NewEntry,
 ) -> Explanation {
-    match &query.by {
-        By::Lexical(query) => {
-            let why = scope.why(query, ranked.point);
-            Explanation::Lexical(explain_lexical(scope, why, ranked.point, entry))
-        }
-        By::Cosine(_) => Explanation::Cosine {
-            distance: 1.0 - ranked.parts.cosine,
-        },
-        By::Dense(query, _) | By::Fused(query, _) if ranking.ranker == Ranker::Lexical => {
-            let why = scope.why(query, ranked.point);
-            Explanation::Lexical(explain_lexical(scope, why, ranked.point, entry))
-        }
-        By::Dense(..) => ranked
-            .parts
-            .near
-            .map_or(Explanation::Cosine { distance: 1.0 }, Explanation::Dense),
-        By::Fused(query, _) => {
-            Explanation::Fused(explain_fused(scope, query, ranking, ranked, entry))
-        }
-        By::Hybrid(query, _) => Explanation::Hybrid {
-            cosine: ranked.parts.cosine,
-            share: ranked.parts.share,
-            lexical: by_itself(
-                explain_lexical(
-                    scope,
-                    scope.why_alone(query, ranked.point),
-                    ranked.point,
-                    entry,
-                ),
-                ranked.parts.share,
-            ),
-        },
-    }
-}
-
-/// The id of an entry; 0 for a message in context.
-fn entry_id(id: EntryId) -> EntryId {
-    id.max(EntryId(0))
-}
-
-fn explain_fused(
-    scope: &Scope,
-    query: &Query,
-    ranking: &Ranking,
-    ranked: &Ranked,
-    entry: &NewEntry,
-) -> FusedExplanation {
     let (parts, point) = (ranked.parts, ranked.point);
-    let lexical = explain_lexical(scope, scope.why(query, point), point, entry);
-    let beside = lexical.neighbors.iter().map(|neighbor| neighbor.score);
-    let words = (lexical.own + beside.sum::<f64>() + lexical.day).min(1.0);
-    let how = match &ranking.sides {
-        None => FusedBy::Ranks(parts.ranks),
-        Some(sides) => FusedBy::ZScore {
-            z: [
-                sides.spreads[0].z(sides.lexical[point as usize]),
-                parts
-                    .near
-                    .map_or(0.0, |near| sides.spreads[1].z(near.cosine)),
-            ],
-            weights: sides.weights,
-            own: sides.mix[point as usize],
-            neighbors: sides
-                .beside(scope, point)
-                .into_iter()
-                .map(|(neighbor, place, score)| ExplainedNeighbor {
-                    id: entry_id(scope.id(neighbor)),
-                    place,
-                    score,
-                })
-                .collect(),
+    let mut explanation = match &query.by {
+        By::Lexical(query) => lexical(scope, scope.why(query, point), point, entry),
+        By::Cosine(_) => cosine(Some(parts.cosine)),
+        By::Dense(query, _) | By::Fused(query, _) if ranking.ranker == Ranker::Lexical => {
+            lexical(scope, scope.why(query, point), point, entry)
+        }
+        By::Dense(..) => match parts.near {
+            Some(near) => nearest(Some(near)),
+            None => cosine(Some(0.0)),
         },
+        By::Fused(query, _) => fused(scope, query, ranking, ranked, entry),
+        By::Hybrid(query, _) => {
+            let mut why = scope.why_alone(query, point);
+            scale_to(&mut why, parts.share);
+            let mut explanation = vec![
+                ("cosine", parts.cosine.into()),
+                ("bm25", parts.share.into()),
+            ];
+            explanation.extend(terms(scope, why, point, entry));
+            explanation
+        }
     };
-    FusedExplanation {
-        words,
-        lexical,
-        near: parts.near,
-        how,
+    explanation.push(("decay", parts.decay.into()));
+    if parts.asks < 1.0 {
+        explanation.push(("asks", parts.asks.into()));
     }
+    explanation.push(("score", ranked.score.into()));
+    explanation
 }
 
-/// Scales the explanation of an entry without neighbours: its terms add up to `share` afterwards.
-fn by_itself(mut lexical: LexicalExplanation, share: f64) -> LexicalExplanation {
-    let scale = if lexical.own > 0.0 {
-        share / lexical.own
-    } else {
-        0.0
-    };
-    lexical.own = share;
-    for term in &mut lexical.terms {
-        term.part.score *= scale;
-    }
-    lexical
+/// The scores of the passage, of the neighbours and of the day add up to the score of the hit; if they add up to more
+/// than 1, the score is 1.
+fn lexical(scope: &Scope, why: Why, point: u32, entry: &NewEntry) -> Explanation {
+    let beside = why.neighbors.iter();
+    let beside = beside.map(|neighbor| (neighbor.id, neighbor.place, neighbor.score));
+    let mut explanation = vec![
+        ("own", why.own.into()),
+        ("neighbors", neighbors(scope, beside)),
+        ("day", why.day.into()),
+        ("speaker", why.speaker.into()),
+    ];
+    explanation.extend(terms(scope, why, point, entry));
+    explanation
 }
 
-fn explain_lexical(scope: &Scope, why: Why, point: u32, entry: &NewEntry) -> LexicalExplanation {
+/// The terms that the query shares with the entry's best passage, the language in which its text was read, and the
+/// number of the passage among the passages of the entry.
+fn terms(scope: &Scope, why: Why, point: u32, entry: &NewEntry) -> Explanation {
     let fields = fields(entry, scope.reading.languages);
     let passage = fields.passages().nth(why.passage as usize);
     let text = passage.map_or_else(Vec::new, |passage| fields.text_of(passage));
@@ -219,37 +112,108 @@ fn explain_lexical(scope: &Scope, why: Why, point: u32, entry: &NewEntry) -> Lex
         ("name", &fields.name),
         ("date", &fields.date),
     ];
-    let found_in = |hash: u64| {
-        let count = |terms: &[u64]| terms.iter().filter(|&&term| term == hash).count();
-        places
-            .iter()
-            .map(|&(field, terms)| (field, u32::try_from(count(terms)).unwrap_or(u32::MAX)))
-            .filter(|&(_, count)| count > 0)
-            .collect()
+    let count = |hash: u64, terms: &[u64]| {
+        let count = terms.iter().filter(|&&term| term == hash).count();
+        u32::try_from(count).unwrap_or(u32::MAX)
     };
-    LexicalExplanation {
-        passage: why.passage,
-        passages: why.passages,
-        own: why.own,
-        day: why.day,
-        language: scope.lexical.language(point),
-        speaker: why.speaker,
-        neighbors: why
-            .neighbors
-            .iter()
-            .map(|neighbor| ExplainedNeighbor {
-                id: entry_id(scope.id(neighbor.id)),
-                place: neighbor.place,
-                score: neighbor.score,
-            })
-            .collect(),
-        terms: why
-            .parts
-            .into_iter()
-            .map(|part| ExplainedTerm {
-                fields: found_in(part.hash),
-                part,
-            })
-            .collect(),
+    let term = |part: Part| {
+        let counts = places.map(|(field, terms)| (field, count(part.hash, terms)));
+        let counts = counts.into_iter().filter(|&(_, count)| count > 0);
+        let counts = counts.map(|(field, count)| (field, count.into()));
+        let mut term = vec![("term", Explained::Text(part.term))];
+        if let Some(word) = part.instead_of {
+            term.push(("instead_of", Explained::Text(word)));
+        }
+        term.push(("tf", part.tf.into()));
+        term.push(("idf", part.idf.into()));
+        term.push(("score", part.score.into()));
+        term.push(("fields", Explained::Parts(counts.collect())));
+        term
+    };
+    let language = scope.lexical.language(point).code();
+    vec![
+        (
+            "terms",
+            Explained::List(why.parts.into_iter().map(term).collect()),
+        ),
+        ("language", Explained::Text(language.to_owned())),
+        ("passage", why.passage.into()),
+        ("passages", why.passages.into()),
+    ]
+}
+
+/// Scales the shares of the terms of an entry without neighbours, so that they add up to `share`.
+fn scale_to(why: &mut Why, share: f64) {
+    let scale = if why.own > 0.0 { share / why.own } else { 0.0 };
+    for part in &mut why.parts {
+        part.score *= scale;
     }
+}
+
+fn cosine(cosine: Option<f64>) -> Explanation {
+    vec![
+        ("cosine", cosine.into()),
+        ("distance", cosine.map(|cosine| 1.0 - cosine).into()),
+    ]
+}
+
+/// The vector of the entry that is nearest to the query. An entry may have no vector yet.
+fn nearest(near: Option<Near>) -> Explanation {
+    let mut explanation = cosine(near.map(|near| near.cosine));
+    explanation.push(("vector", near.map(|near| near.passage).into()));
+    explanation.push(("vectors", near.map(|near| near.passages).into()));
+    explanation
+}
+
+/// Both sides of a fused score: terms and vectors.
+fn fused(
+    scope: &Scope,
+    query: &Query,
+    ranking: &Ranking,
+    ranked: &Ranked,
+    entry: &NewEntry,
+) -> Explanation {
+    let (parts, point) = (ranked.parts, ranked.point);
+    let why = scope.why(query, point);
+    let beside = why.neighbors.iter().map(|neighbor| neighbor.score);
+    let words = (why.own + beside.sum::<f64>() + why.day).min(1.0);
+    let mut explanation = nearest(parts.near);
+    explanation.push(("lexical", words.into()));
+    explanation.extend(terms(scope, why, point, entry));
+    let Some(sides) = &ranking.sides else {
+        explanation.push(("ranks", both(parts.ranks)));
+        return explanation;
+    };
+    let near = parts.near.map(|near| sides.spreads[1].z(near.cosine));
+    let z = [
+        sides.spreads[0].z(sides.lexical[point as usize]),
+        near.unwrap_or(0.0),
+    ];
+    explanation.push(("z", both(z)));
+    explanation.push(("weights", both(sides.weights)));
+    explanation.push(("own", sides.mix[point as usize].into()));
+    let beside = sides.beside(scope, point).into_iter();
+    explanation.push(("neighbors", neighbors(scope, beside)));
+    explanation
+}
+
+/// The values of both sides, terms first.
+fn both<T: Into<Explained>>([lexical, dense]: [T; 2]) -> Explained {
+    Explained::Parts(vec![("lexical", lexical.into()), ("dense", dense.into())])
+}
+
+/// Neighbours of a hit with their ids, their distances from it in the conversation, and their scores. Neighbours before
+/// it come first. The id is 0 for a message in context, which has no entry.
+fn neighbors(scope: &Scope, beside: impl Iterator<Item = (u32, i64, f64)>) -> Explained {
+    let neighbor = |(point, place, score): (u32, i64, f64)| {
+        vec![
+            (
+                "entry_id",
+                Explained::Count(scope.id(point).max(EntryId(0)).0),
+            ),
+            ("place", Explained::Count(place)),
+            ("score", score.into()),
+        ]
+    };
+    Explained::List(beside.map(neighbor).collect())
 }

@@ -59,9 +59,7 @@ pub use crate::sqlite::{
     NewMessage, Recall, SessionVersion, StoredEntry, Value, mirrored_tables, schema_version,
 };
 pub use entries::{Expired, Figures, Page, SessionFigures};
-pub use explain::{
-    ExplainedNeighbor, ExplainedTerm, Explanation, FusedBy, FusedExplanation, LexicalExplanation,
-};
+pub use explain::{Explained, Explanation};
 pub use forget::{Forgotten, Marks, Target};
 pub use handle::{Handle, after_fork_in_child, after_fork_in_parent, before_fork};
 pub use log::{Append, Committed, LogState, Rewrite, Undone, Write};
@@ -71,4 +69,3 @@ pub use recall::{InContext, RecallAcross, RecallFound, RecallOptions};
 pub use search::{Answer, Found, Hit, as_json};
 pub use session_index::{IndexSizes, Repeated};
 pub use store::Store;
-pub use vectors::Embedded;

@@ -156,8 +156,6 @@ impl Store {
                     Ok(Hit {
                         explanation: options.explain.then(explain),
                         score: ranked.score,
-                        decay: ranked.parts.decay,
-                        asks: ranked.parts.asks,
                         repeated: ranked.repeated,
                         session: Some(namespace.name(stored.session).to_owned()),
                         stored,

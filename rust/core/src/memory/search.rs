@@ -26,10 +26,6 @@ pub struct Hit {
     pub session: Option<String>,
     /// The score, 0 to 1. Higher is better. Each ranker has its own scale.
     pub score: f64,
-    /// The factor by which age lowered the score; 1 for no effect.
-    pub decay: f64,
-    /// The factor by which a message that only asks lost; 1 for any other.
-    pub asks: f64,
     /// How often and when the text was said, if it was said more than once.
     pub repeated: Option<Repeated>,
     /// The parts of the score, if the search asked for them.
@@ -134,8 +130,6 @@ impl Store {
                     hits.push(Hit {
                         explanation: options.explain.then(explain),
                         score: ranked.score,
-                        decay: ranked.parts.decay,
-                        asks: ranked.parts.asks,
                         repeated: ranked.repeated,
                         stored,
                         session: None,

@@ -6,15 +6,6 @@ use crate::memory::options::invalid;
 use crate::memory::store::Store;
 use crate::sqlite::{EmbedderRow, StoredEntry, vectors};
 
-/// The numbers of entries with and without vectors.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Embedded {
-    /// Entries with vectors.
-    pub with: i64,
-    /// Entries without vectors.
-    pub without: i64,
-}
-
 impl Store {
     /// The embedder of the store; None if none was ever used.
     ///
@@ -55,8 +46,8 @@ impl Store {
                 .with("value", name)
         };
         if self.is_read_only() {
-            let (row, counts) = (self.embedder()?, self.embedded()?);
-            return row.map_or(Ok(0), |row| Err(refused(&row, counts.with)));
+            let (row, (with, _)) = (self.embedder()?, self.embedded()?);
+            return row.map_or(Ok(0), |row| Err(refused(&row, with)));
         }
         self.database.writer()?.transaction(|transaction| {
             if let Some(row) = vectors::embedder(transaction)? {
@@ -77,11 +68,9 @@ impl Store {
     /// # Errors
     ///
     /// The errors of a read.
-    pub fn embedded(&self) -> Result<Embedded> {
-        let (with, without) = self
-            .database
-            .read(|transaction| vectors::counts(transaction))?;
-        Ok(Embedded { with, without })
+    pub fn embedded(&self) -> Result<(i64, i64)> {
+        self.database
+            .read(|transaction| vectors::counts(transaction))
     }
 
     /// At most `limit` entries with an id above `after` that have no vectors, in order of id; and the last id that was
@@ -164,8 +153,7 @@ mod tests {
         drop(writer);
         let (missing, _) = store.missing_vectors(EntryId(0), 10).unwrap();
         assert_eq!(missing.len(), 2);
-        let embedded = store.embedded().unwrap();
-        assert_eq!((embedded.with, embedded.without), (0, 2));
+        assert_eq!(store.embedded().unwrap(), (0, 2));
         store.use_embedder("another", 2, false).unwrap(); // no vector of the first is left to be lost
     }
 }

@@ -2,6 +2,8 @@
 //!
 //! A compaction writes its texts once. Later views that show a text name its id.
 
+use std::str::FromStr;
+
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, Row, params};
 use xxhash_rust::xxh3::xxh3_64;
@@ -48,13 +50,13 @@ impl DerivedKind {
             Self::Substitute => "substitute",
         }
     }
+}
 
-    /// The kind of that name.
-    ///
-    /// # Errors
-    ///
+impl FromStr for DerivedKind {
+    type Err = Error;
+
     /// [`ErrorKind::InvalidArgument`] for an unknown name.
-    pub fn of(name: &str) -> Result<Self> {
+    fn from_str(name: &str) -> Result<Self> {
         match name {
             "summary" => Ok(Self::Summary),
             "substitute" => Ok(Self::Substitute),
@@ -292,7 +294,9 @@ fn covers(row: &Derived) -> Result<Vec<Range>> {
 
 pub(super) fn read(row: &Row<'_>) -> Result<Derived> {
     let columns = Columns::of(TABLE, row);
-    let kind = DerivedKind::of(&columns.text(2)?)
+    let kind = columns
+        .text(2)?
+        .parse()
         .map_err(|_| columns.corrupt(2, "is no kind that there is"))?;
     let found = Derived {
         id: columns.integer(0)?,
