@@ -43,7 +43,6 @@ def exchange(call_id: str, output: str, *, name: str = "read_file") -> list[Raw]
 
 
 def turn(number: int, words: int = 100) -> list[Raw]:
-    """A complete turn of two messages."""
     return [user(f"Request {number}: {filler(words)}"), assistant(f"Answer {number}: {filler(words)}")]
 
 

@@ -38,12 +38,10 @@ SEQUENCES = {"ci": 150, "slow": 5_000}.get(PROFILE, 20)
 
 
 def pytest_report_header() -> str:
-    """Shows the profile of this run."""
     return f"hypothesis profile: {PROFILE}, {settings.default.max_examples} examples"
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Skips the long forms, except under `make test-slow`."""
     if PROFILE == "slow":
         return
     long = [item for item in items if item.get_closest_marker("slow")]

@@ -5,8 +5,6 @@ from typing import Any
 
 
 class Gate:
-    """A model that waits until the test opens its gate."""
-
     def __init__(self, answer: Any = "What was said.") -> None:
         self.answer = answer
         self.open, self.reached = threading.Event(), threading.Event()

@@ -66,7 +66,6 @@ class CallError(Exception):
 
 @asynccontextmanager
 async def over_stdio(*options: str) -> AsyncIterator[Client]:
-    """A client of ``siltstone mcp`` in a process of its own."""
     environment = {name: os.environ[name] for name in ("PYTHONPATH", "PATH") if name in os.environ}
     started = StdioServerParameters(command=COMMAND[0], args=[*COMMAND[1:], *options], env=environment)
     async with stdio_client(started) as (read, write), ClientSession(read, write) as session:
@@ -106,7 +105,6 @@ async def reached(transport: str, *options: str) -> AsyncIterator[Client]:
 
 @asynccontextmanager
 async def over_http(address: str, token: str = TOKEN) -> AsyncIterator[Client]:
-    """A client of the server at *address*."""
     headers = {"Authorization": f"Bearer {token}"}
     async with AsyncExitStack() as stack:
         try:

@@ -56,11 +56,9 @@ class Play:
 
     @property
     def prompts(self) -> list[str]:
-        """The last message of each request."""
         return [str(list(request.messages)[-1]["content"]) for request in self.requests]
 
     def append(self, *raws: Any) -> None:
-        """Appends without a boundary."""
         for raw in raws:
             message = read_message(raw, len(self.log))
             self.log.append(message)
@@ -108,13 +106,11 @@ class Play:
         return [self.log[seq] for start, end in ranges for seq in range(start, end)]
 
     def boundary(self) -> Outcome | None:
-        """Runs the policy, if it is due."""
         self.boundaries += 1
         trigger = self.policy.should_compact(self.context())
         return None if trigger is None else self.compact(trigger)
 
     def compact(self, trigger: Trigger | None = None) -> Outcome:
-        """Runs the policy now."""
         from dataclasses import replace
 
         trigger = trigger or Trigger("manual", context_window=self.window)
@@ -152,7 +148,6 @@ class Play:
         return outcome
 
     def summaries(self) -> list[Message]:
-        """The summaries in the view."""
         return [message for message in self.view if message.provenance == "compaction_summary"]
 
     def stands_for(self) -> list[int]:
@@ -175,5 +170,4 @@ def shown(view: Sequence[Message]) -> list[str]:
 
 
 def committed(outcomes: Sequence[Outcome]) -> list[Compacted]:
-    """The outcomes that were committed."""
     return [outcome for outcome in outcomes if isinstance(outcome, Compacted)]

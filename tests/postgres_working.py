@@ -61,12 +61,10 @@ class Writer:
 
     @classmethod
     def kill_all(cls) -> None:
-        """Kills the writers that a test has left running."""
         while cls.running:
             cls.running.pop().kill()
 
     def did(self) -> int:
-        """How many writes were acknowledged."""
         return sum(word["is"] == "did" for word in said(self.words))
 
     def kill(self) -> None:
@@ -74,14 +72,12 @@ class Writer:
         self.process.join()
 
     def stop(self) -> None:
-        """Stops the writer after its current write."""
         self.words.with_suffix(".stop").touch()
         self.process.join(2 * PATIENCE)
         assert not self.process.is_alive(), said(self.words)[-1:]
 
 
 def work(dsn: str, words: str, number: int, shared: bool = False) -> None:
-    """Writes until it is stopped."""
     out = os.open(words, os.O_CREAT | os.O_APPEND | os.O_WRONLY, 0o600)
     stop = Path(words).with_suffix(".stop")
     chance = random.Random(number)

@@ -29,7 +29,6 @@ class Agent(ABC):
         self.recoveries = 0
 
     def turn(self, *messages: Any, stream: bool = False) -> None:
-        """Appends *messages*, and asks the model until it calls no tool."""
         self.session.append(*messages)
         while True:
             calls = self.ask(stream)
@@ -49,7 +48,6 @@ class Agent(ABC):
                 self.recoveries += 1
 
     def run(self, name: str, arguments: Any) -> str:
-        """The answer of the tool."""
         return dispatch(self.tools, name, arguments)
 
     @abstractmethod

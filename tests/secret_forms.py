@@ -19,7 +19,6 @@ BASE64 = ALNUM + "+/"
 
 
 def take(random: Random, alphabet: str, length: int) -> str:
-    """*length* characters of *alphabet*."""
     return "".join(random.choice(alphabet) for _ in range(length))
 
 
@@ -229,7 +228,6 @@ class Planted:
 
     @property
     def secret(self) -> str:
-        """The secret."""
         return self.text[self.start : self.end]
 
 

@@ -8,28 +8,23 @@ from typing import Any
 
 
 def ask(text: str = "go") -> dict[str, Any]:
-    """A user message."""
     return {"role": "user", "content": text}
 
 
 def say(text: str = "done") -> dict[str, Any]:
-    """An assistant message without calls."""
     return {"role": "assistant", "content": text}
 
 
 def blocks(role: str, *content: dict[str, Any]) -> dict[str, Any]:
-    """A message of content blocks."""
     return {"role": role, "content": [*content]}
 
 
 def call(*ids: str, text: str | None = None) -> dict[str, Any]:
-    """An assistant message with a call for each id."""
     calls = [{"id": i, "type": "function", "function": {"name": "ls", "arguments": "{}"}} for i in ids]
     return {"role": "assistant", "content": text, "tool_calls": calls}
 
 
 def result(call_id: str, text: str = "ok") -> dict[str, Any]:
-    """A tool message."""
     return {"role": "tool", "tool_call_id": call_id, "content": text}
 
 

@@ -12,8 +12,6 @@ DIALECTS: tuple[Dialect, ...] = ("openai.chat", "anthropic", "openai.responses")
 
 @dataclass(frozen=True)
 class Speaker:
-    """Writes legal messages of one dialect."""
-
     dialect: Dialect
 
     def request(self, text: str) -> Raw:

@@ -19,7 +19,6 @@ STRANGE_IDS = [
 
 
 def entries(*texts: str, **fields: Any) -> list[Entry]:
-    """Entries of these texts, a second apart."""
     return [Entry(text, (n, n + 1), created_at=1_000.0 + n, **fields) for n, text in enumerate(texts)]
 
 
@@ -54,7 +53,6 @@ def compaction(summary: str = "what was said", **fields: Any) -> NewCompaction:
 
 
 def database(path: Path) -> Path:
-    """The file of the store at *path*."""
     return path / "memory" / "memory.sqlite3"
 
 
@@ -82,7 +80,6 @@ def sql(path: Path, *statements: str) -> None:
 
 
 def key(seq: int, session: int = 1) -> int:
-    """The key that a message has in the file."""
     return session << 32 | seq
 
 

@@ -247,7 +247,6 @@ responses_histories = partial(histories_of, "openai.responses")
 
 
 def histories(**options: Any) -> st.SearchStrategy[list[Raw]]:
-    """Histories of any one dialect."""
     dialects = st.sampled_from(["openai.chat", "openai.responses", "anthropic"])
     return dialects.flatmap(lambda dialect: histories_of(dialect, **options))
 

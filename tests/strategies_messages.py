@@ -25,9 +25,6 @@ def _unknown_blocks() -> st.SearchStrategy[Raw]:
     return json_objects().map(lambda extra: {**extra, "type": "block_of_tomorrow"})
 
 
-# -- OpenAI chat --------------------------------------------------------------------------------
-
-
 @cache
 def openai_parts() -> st.SearchStrategy[Raw]:
     media = [
@@ -78,9 +75,6 @@ def openai_messages() -> st.SearchStrategy[Raw]:
         optional={"name": names, "metadata": json_values()},
     )
     return st.one_of(speaker, assistant, tool, function)
-
-
-# -- Anthropic ----------------------------------------------------------------------------------
 
 
 def _source(media_type: str, data: str, kind: str = "base64") -> Raw:

@@ -13,7 +13,6 @@ KINDS = ["function_call"] * 4 + ["custom_tool_call", "shell_call", "apply_patch_
 
 @cache
 def user_blocks() -> st.SearchStrategy[Raw]:
-    """Blocks of a user's message."""
     media = [
         {"type": "input_image", "detail": "auto", "image_url": PICTURE},
         {"type": "input_image", "detail": "low", "file_id": "file_1"},

@@ -33,5 +33,4 @@ def texts_of_words() -> st.SearchStrategy[str]:
 
 
 def any_texts() -> st.SearchStrategy[str]:
-    """Any str that Python can hold."""
     return st.text(st.characters(exclude_categories=[]), max_size=40) | texts_of_words()

@@ -32,7 +32,6 @@ def texts(*, min_size: int = 0, max_size: int = 40) -> st.SearchStrategy[str]:
 
 @cache
 def json_values(*, max_leaves: int = 6) -> st.SearchStrategy[Any]:
-    """Nested values that JSON can carry."""
     numbers = st.integers(-(2**70), 2**70) | st.floats(allow_nan=False, allow_infinity=False)
     leaves = st.none() | st.booleans() | numbers | texts(max_size=12)
     return st.recursive(

@@ -69,7 +69,6 @@ def read_part(part: int) -> str:
 
 
 def tool(name: str, argument: str, run: Callable[[int], str]) -> Tool:
-    """A tool with one argument, a number."""
     schema = {"type": "object", "properties": {argument: {"type": "integer"}}, "required": [argument]}
     return Tool(name, f"Gives the {name} of a number.", schema, lambda given: run(given[argument]))
 

@@ -62,7 +62,6 @@ def used(source: str) -> set[str]:
 
 
 def refused(home: str, found: set[str], floors: list[str]) -> set[str]:
-    """The rooms of *found* that *home* may not import."""
     floor = {room: number for number, rooms in enumerate(floors) for room in rooms.split()}
     return {room for room in found - {home} if floor[room] >= floor[home] or room in APART.get(home, ())}
 

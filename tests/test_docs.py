@@ -88,7 +88,6 @@ def needed(page: Path) -> list[str]:
 
 
 def prose(markdown: str) -> str:
-    """The page without its fenced blocks."""
     return re.sub(r"^ *```.*?^ *```$", "", markdown, flags=re.MULTILINE | re.DOTALL)
 
 

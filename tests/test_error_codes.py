@@ -74,8 +74,6 @@ class Broken(TokenRule):
 
 
 class Uncounted(Compactor):
-    """A policy with that rule."""
-
     name = "uncounted"
     token_rule = Broken()
 

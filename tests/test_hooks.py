@@ -44,8 +44,6 @@ async def hang_async(_told: object) -> None:
 
 
 class Raising:
-    """A hook that raises what it was made with."""
-
     def __init__(self, error: BaseException) -> None:
         self.error = error
 

@@ -31,8 +31,6 @@ SECRET = "The vault opens with 4711."
 
 
 class Seen:
-    """What the SDK was handed."""
-
     def __init__(self) -> None:
         self._exporter, self._reader = InMemorySpanExporter(), InMemoryMetricReader()
         self.tracers = TracerProvider()

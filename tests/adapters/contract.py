@@ -69,7 +69,6 @@ class ProcessKilled(BaseException):
 
 
 def look_up(topic: str) -> str:
-    """The tool of the agent."""
     return f"{topic}: " + f"crates of {topic} stand on the quay. " * 8
 
 
@@ -79,7 +78,6 @@ def killed(topic: str) -> str:
 
 
 def signature(thought: str) -> str:
-    """The provider's signature of *thought*."""
     return f"sig-{thought}-é-0123456789"
 
 
@@ -199,7 +197,6 @@ class Case(ABC):
         return sum(message.role == "assistant" for message in history)
 
     def is_same(self, one: Any, other: Any) -> bool:
-        """Whether two native messages are one."""
         if self.is_identical:
             return one is other
         return json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)
@@ -259,7 +256,6 @@ class AdapterContract:
         return self.case.play(session, script, inputs, is_async=is_async, state=state), session
 
     def read(self, messages: Sequence[Any]) -> list[siltstone.messages.Message]:
-        """Native messages as the core reads them."""
         return read_history(self.case.neutral(messages))
 
     def _is_ours(self, native: Any) -> bool:

@@ -92,8 +92,6 @@ class Scripted(FunctionInvocationLayer[Any], ChatMiddlewareLayer[Any], BaseChatC
 
 @dataclass(frozen=True)
 class Get:
-    """The model calls ``memory_get``."""
-
     handle: str = "m0"
     thought: str = ""
 

@@ -46,7 +46,6 @@ class Scripted:
         self.replies, self.run = iter(script), run
 
     async def __call__(self, messages: list[Any], info: AgentInfo) -> ModelResponse:
-        """The next reply."""
         self._told(messages, info)
         reply = next(self.replies)
         if isinstance(reply, contract.Refuse):
@@ -57,7 +56,6 @@ class Scripted:
         return ModelResponse(parts=_parts(reply, len(messages)), usage=usage)
 
     async def stream(self, messages: list[Any], info: AgentInfo) -> AsyncIterator[Any]:
-        """The same as deltas."""
         self._told(messages, info)
         reply = next(self.replies)
         if isinstance(reply, contract.Refuse):

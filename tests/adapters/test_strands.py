@@ -40,11 +40,9 @@ class Scripted(Model):
         """It has none."""
 
     def get_config(self) -> Any:
-        """Its name."""
         return {"model_id": "scripted"}
 
     def structured_output(self, *args: Any, **kwargs: Any) -> Any:
-        """The agent asks for none."""
         raise NotImplementedError
 
     async def stream(

@@ -257,9 +257,6 @@ def test_its_files_and_folders_are_their_owners_alone_whatever_the_mask(tmp_path
     assert {path.stat().st_mode & 0o777 for path in made} == {0o600, 0o700}
 
 
-# -- several processes write to one archive folder, and no line of another  -------------------
-
-
 def on_disk(folder: Path) -> set[str]:
     return {each.content for each in read_segments(folder / "segments.jsonl")}
 

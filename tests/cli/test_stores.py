@@ -32,7 +32,6 @@ def siltstone(*arguments: object, text: str = "") -> subprocess.CompletedProcess
 
 
 def process(*arguments: object, text: str = "") -> subprocess.CompletedProcess[str]:
-    """The command in a process of its own."""
     return subprocess.run(
         [sys.executable, "-m", "siltstone", *map(str, arguments)],
         input=text,
@@ -393,9 +392,6 @@ def test_every_command_is_on_the_page_of_the_command_line() -> None:
     page = (Path(__file__).parents[2] / "docs" / "command-line.md").read_text("utf-8")
     for command in (each for each in app.registered_commands if not each.hidden):
         assert re.search(rf"siltstone {command.name}\b", page), command.name
-
-
-# -- ``siltstone copy`` -----------------------------------------------------------------------
 
 
 def told(*arguments: object, code: int = 0) -> str:

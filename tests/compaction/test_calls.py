@@ -20,8 +20,6 @@ from siltstone.models import ExtractiveModel
 from siltstone.systems.meerkat import CompactionConfig, ThresholdCompactor
 from siltstone.testing import RecordingHook, ScriptedModel
 
-# -- attempts and chains -------------------------------------------------------------------------
-
 
 def test_rule_38_a_call_that_raises_is_made_again():
     model = ScriptedModel([OSError("reset"), SHORT])
@@ -99,9 +97,6 @@ def test_rule_06_a_summary_too_short_for_what_it_replaces_is_suspect():
         assert not other.suspect
 
 
-# -- time ----------------------------------------------------------------------------------------
-
-
 def test_all_calls_for_a_summary_have_one_deadline(monkeypatch: pytest.MonkeyPatch):
     now = [100.0]
     monkeypatch.setattr(summarise, "monotonic", lambda: now[0])
@@ -167,9 +162,6 @@ async def test_a_timeout_of_the_model_s_own_keeps_its_words():
     outcome = await acompact(long(3), policy(on_model_failure="fail"), model=late)
     assert isinstance(outcome, Failed)
     assert "the gateway said 504" in outcome.message
-
-
-# -- curator, live request -----------------------------------------------------------------------
 
 
 def test_mk_56_a_curator_writes_the_summary_and_no_model_is_called():
@@ -259,9 +251,6 @@ def test_an_error_of_the_driver_names_the_rank():
     with pytest.raises(ModelError, match="asked for model 2; there are 2") as caught:
         llm.call([ScriptedModel(), ScriptedModel()], CompletionRequest([], 1, rank=2))
     assert caught.value.exhausted
-
-
-# -- which answers of a model are kept as a summary, and what of them? ------------------------
 
 
 MATERIAL = "\n".join(

@@ -42,7 +42,6 @@ BLOCK = (
 
 
 def talk(count: int, topic: str = "weather", words: int = 30) -> list[Raw]:
-    """*count* messages about *topic*, of user and assistant in turn."""
     kinds = (user, assistant)
     return [kinds[n % 2](f"{topic} {n} {filler(words)}") for n in range(count)]
 

@@ -41,9 +41,6 @@ def material(requests: Sequence[CompletionRequest]) -> str:
     return shown
 
 
-# -- pieces --------------------------------------------------------------------------------------
-
-
 def test_rule_05_what_does_not_fit_is_shown_in_pieces_and_merged():
     model = ScriptedModel([SHORT])
     _, compaction = run(long(), policy(summarizer_window=4_000), model)
@@ -188,12 +185,6 @@ def test_the_bound_that_spares_a_rendering_is_one(raws: list[Any], estimator: st
     assert token_rule.count_text(render(history, "")) <= at_most(history, token_rule)
 
 
-# -- the real sessions ---------------------------------------------------------------------------
-
-
-# -- capacity ------------------------------------------------------------------------------------
-
-
 def test_mk_51_a_capacity_error_is_answered_by_smaller_pieces():
     model = Window(3_000)
     _, compaction = run(long(), policy(max_summary_tokens=300), model)
@@ -248,9 +239,6 @@ def test_a_merge_that_is_too_large_merges_fewer_at_a_time():
     _, compaction = run(long(), policy(summarizer_window=2_000), model)
     assert model.refused >= 1
     assert compaction.summary == SHORT
-
-
-# -- two ways in which summarising middleware is known to lose a history, e -------------------
 
 
 def keeping(turns: int, **settings: Any) -> ThresholdCompactor:

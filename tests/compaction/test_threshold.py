@@ -54,9 +54,6 @@ def plain(turns: int, words: int = 100) -> list[Raw]:
     return [system("Rules."), *(message for number in range(turns) for message in turn(number, words))]
 
 
-# -- the view ------------------------------------------------------------------------------------
-
-
 def test_mk_20_system_first_summary_second_oldest_turn_discarded():
     history, compaction = run(plain(3), keeping(2))
     assert shape(compaction) == ["0", "S", "3", "4", "5", "6"]
@@ -218,9 +215,6 @@ def test_nothing_to_discard_is_a_skip_without_a_model_call(raws: Sequence[Raw]):
     assert model.requests == []
 
 
-# -- the summary ---------------------------------------------------------------------------------
-
-
 def test_the_summary_is_a_framed_user_message_with_its_mark():
     _, compaction = run(plain(3), keeping(1), lambda request: "  It went well.\n")
     summary = compaction.messages[1]
@@ -334,15 +328,11 @@ def test_planning_renders_nothing():
     flow.close()
 
 
-# -- when a compaction is due -----------------------------------------------------------------
-
-
 OVER = 100_000  # the default threshold
 POLICY = ThresholdCompactor()
 
 
 def due(policy: ThresholdCompactor = POLICY, **context: Any) -> str | None:
-    """The reason why *policy* acts, None where it does not."""
     trigger = policy.should_compact(CompactionContext(**context))
     return None if trigger is None else trigger.reason
 
@@ -474,9 +464,6 @@ def test_after_three_attempts_of_low_yield_pauses_of_10_20_and_40_boundaries_fol
     assert due(policy, boundary=21, low_yield_attempts=3, **context) is None
 
 
-# -- the settings of threshold compaction -----------------------------------------------------
-
-
 @pytest.mark.parametrize("kind", [CompactionConfig, TieredConfig, WaterfallConfig, WindowConfig])
 @pytest.mark.parametrize("value", [-1, float("inf"), float("nan"), "1", None, True])
 def test_a_pause_that_is_none_is_refused(kind: Any, value: Any):
@@ -534,9 +521,6 @@ def test_retained_turns_get_a_share_of_the_effective_threshold_unless_told_other
     assert CompactionConfig().retained_tokens(18_000, 1_800) == 8_000
     assert CompactionConfig(recent_turn_budget=4).retained_tokens(16_000, 1_600) == 8_000
     assert CompactionConfig(retained_token_budget=500).retained_tokens(16_000) == 500
-
-
-# -- a summary is brought up to date by the next one, and written anew from -------------------
 
 
 FACT = re.compile(r"The (\w+) is (\w+)\.")
@@ -625,9 +609,6 @@ def test_on_request_the_summary_alone_is_written_anew():
     assert skipped.reason == "nothing_to_discard"
 
 
-# -- system messages in versions --------------------------------------------------------------
-
-
 @pytest.mark.parametrize("newest", [1, 3])
 def test_mk_21_only_the_newest_version_of_a_keyed_system_message_stays(newest: int):
     """Old versions are discarded, and the summariser sees none of them."""
@@ -682,9 +663,6 @@ def test_mk_21_a_pinned_version_stays_and_the_validator_refuses_any_other():
     validate(history, compaction, compaction_text(compaction), pin)
     with pytest.raises(CompactionError, match="the superseded system message at position 0 is retained"):
         validate(history, compaction, compaction_text(compaction))
-
-
-# -- messages that stay word for word have a budget, so that they never tak -------------------
 
 
 BLOCKS = rule("blocks")

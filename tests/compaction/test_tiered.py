@@ -336,9 +336,6 @@ def test_the_prompts():
     assert session.requests[0].max_tokens == 150, "a quarter of 0.15 of the window"
 
 
-# -- the settings of tiered compaction --------------------------------------------------------
-
-
 def tier(tokens: int, window: int | None = 128_000, reserved: int = 0, **settings: Any) -> str | None:
     context = CompactionContext(
         3, estimated_history_tokens=tokens, context_window=window, reserved_tokens=reserved
@@ -521,9 +518,6 @@ def test_no_cut_parts_a_group_or_takes_a_pending_call(dialect: str, data: st.Dat
     for group in groups(history) if place else ():
         assert not group.positions[0] < place <= group.positions[-1]
         assert not (group.pending and group.positions[0] < place)
-
-
-# -- the messages that a fork gives up before its first call ----------------------------------
 
 
 def notes(count: int, size: int) -> list[dict[str, Any]]:

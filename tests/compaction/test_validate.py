@@ -154,9 +154,6 @@ def test_mk_37_a_discarded_pending_call():
     refused(history, moved(history, compaction, retain={2, 3}), "pending call and is discarded")
 
 
-# -- a pinned message stays, under every policy, and so does its group ------------------------
-
-
 def pinning(*seqs: int, window: int | None = None) -> Trigger:
     return Trigger("manual", pins=frozenset(seqs), context_window=window)
 

@@ -472,9 +472,6 @@ def test_a_view_that_the_net_has_cut_goes_on_as_long_term():
     assert len(session.summaries()) == 2
 
 
-# -- waterfall memory of a long session -------------------------------------------------------
-
-
 def test_wf_29_bootstrap_covers_an_old_history_as_if_the_runs_had_happened():
     session = play()
     session.append(*said(300))

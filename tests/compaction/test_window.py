@@ -332,9 +332,6 @@ def test_a_run_by_tokens_that_would_not_shrink_is_no_run():
     assert (type(outcome), outcome.reason) == (Failed, "no_reduction")
 
 
-# -- the expectations of users of three tiers of memory beside their compac -------------------
-
-
 POLICY = WindowCompactor(WindowConfig(working_limit=3, retry_delay=0))
 
 

@@ -246,7 +246,6 @@ RULES = ["xxh3", "poly31"]
 
 
 def rows(texts: list[str], rule: str) -> np.ndarray:
-    """The vectors of the slow twin, as an array."""
     table = np.zeros((len(texts), 4096), np.float32)
     for number, text in enumerate(texts):
         for bucket, value in twin.embed(text, rule).items():

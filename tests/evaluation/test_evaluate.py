@@ -283,8 +283,6 @@ def test_the_documented_embedding_reproduces_the_published_figures(
 
 @dataclass
 class Background(Scripted):
-    """A store that gets ready in the background, or never."""
-
     ready: bool = True
     flushed: int = 0
 
@@ -380,9 +378,6 @@ def test_the_area_is_the_share_of_pairs_counted_one_by_one(positive: list[float]
 def test_a_percentile_is_the_sample_that_so_many_do_not_exceed(share: float, expected: float) -> None:
     assert report.percentile([4.0, 1.0, 3.0, 2.0], share) == expected
     assert report.percentile([], share) == 0
-
-
-# -- datasets ---------------------------------------------------------------------------------
 
 
 TURN = Turn("1", "silt settles", "assistant", "Ann", "fact", datetime(2023, 5, 8), 3)

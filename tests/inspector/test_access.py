@@ -39,7 +39,6 @@ def opened(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[TestClien
 
 @pytest.fixture
 def stranger(opened: tuple[TestClient, Access]) -> Iterator[TestClient]:
-    """A client without a cookie."""
     known, _ = opened
     held = dict(known.cookies)
     known.cookies.clear()
@@ -200,9 +199,6 @@ def test_a_file_outside_of_the_three_is_not_served(opened: tuple[TestClient, Acc
     client, _ = opened
     for name in ("..%2Fapp.py", "../app.py", "%2e%2e/access.py", "base.html", "x", "inspector.css.map"):
         assert client.get(f"/static/{name}").status_code == 404
-
-
-# -- the changes that pages may make with ``--write`` -----------------------------------------
 
 
 ORIGIN = {"origin": BASE}

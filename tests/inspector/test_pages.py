@@ -369,7 +369,6 @@ EVIL = '<mark>walrus</mark> "><script>alert(1)</script> Walruses & a \u202ewalru
 
 
 def texts(page: str) -> list[str]:
-    """The texts of the hits, as they stand in the page."""
     (hits,) = re.findall(r'<section id="hits".*?</section>', page, re.DOTALL)
     return re.findall(r"<pre>(.*?)</pre>", hits, re.DOTALL)
 

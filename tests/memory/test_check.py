@@ -174,9 +174,6 @@ def test_a_text_stands_once_and_an_entry_of_a_damaged_message_is_damaged_too(tmp
         assert damaged == [("entry", 2), ("message", key(1))]
 
 
-# -- a repair rebuilds rows that follow from others, reports the rest, and  -------------------
-
-
 def damaged(path: Path, *statements: str) -> None:
     whole(path)
     sql(path, "PRAGMA foreign_keys = OFF", *statements)
@@ -339,9 +336,6 @@ def test_doctor_repairs_on_request(tmp_path: Path) -> None:
     assert '"repaired": true' in run(app, ["doctor", str(copy), "--repair", "--json"]).output
     assert run(app, ["doctor", str(tmp_path / "nothing"), "--repair"]).exit_code == 2
     assert not (tmp_path / "nothing").exists()
-
-
-# -- a damaged entry is left out and counted, and everything else is found  -------------------
 
 
 WORDS = ["silt", "mud", "clay", "river", "sand", "slow", "water", "gravel"]

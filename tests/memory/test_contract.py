@@ -137,9 +137,6 @@ def test_any_text_goes_in_and_comes_back_the_same_or_repaired(
         assert (stored.role, stored.name) == (role, name)
 
 
-# -- time ---------------------------------------------------------------------------------------
-
-
 def test_a_time_may_be_seconds_or_a_datetime_with_or_without_a_zone(store: Store) -> None:
     moment = datetime(2024, 2, 29, 12, 30, 15, 123_456, tzinfo=timezone(timedelta(hours=5, minutes=30)))
     naive = moment.astimezone(UTC).replace(tzinfo=None)
@@ -173,9 +170,6 @@ def test_a_time_that_no_datetime_can_hold_is_refused(store: Store, wrong: float)
         store.entries("a", since=wrong)
 
 
-# -- threads ------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("member", [MemoryStore, SimpleMemoryStore])
 def test_every_call_of_a_store_is_there_and_says_what_it_does(member: type[Store]) -> None:
     """The contract has the words, and the classes have the code."""
@@ -195,9 +189,6 @@ def test_stores_in_memory_are_apart_and_leave_no_file(tmp_path: Path, monkeypatc
         assert one.forget(text="silt 599").erased
         assert one.stats().entries == 599
     assert list(tmp_path.iterdir()) == []
-
-
-# -- rows of the checklist
 
 
 def test_mk_61_forty_eight_sessions_of_one_entry_have_small_indexes_made_when_needed(tmp_path: Path) -> None:
@@ -260,9 +251,6 @@ async def test_mk_69_a_call_that_was_cancelled_cannot_overwrite_a_newer_index(tm
             assert store.check() == []
 
 
-# -- values that cross the wall are the same on either side -----------------------------------
-
-
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 FIRST, LAST = milliseconds(datetime.min), milliseconds(datetime.max)
 
@@ -276,9 +264,6 @@ def test_a_moment_is_exact_to_the_millisecond(stamp: int) -> None:
     assert moment == EPOCH + timedelta(milliseconds=1) * stamp
     assert moment.tzinfo is UTC
     assert milliseconds(moment) == stamp
-
-
-# -- the list of a store's sessions ------------------------------------------------------------
 
 
 def ids(store: Store, **asked: Any) -> list[str]:

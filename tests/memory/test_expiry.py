@@ -29,8 +29,6 @@ RANKERS: tuple[Ranker, ...] = ("lexical", "cosine", "hybrid")
 
 
 class Clock:
-    """The time of stores: seconds since 1970."""
-
     def __init__(self) -> None:
         self.now = 1_000.0
 

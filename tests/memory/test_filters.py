@@ -228,9 +228,6 @@ def test_a_topic_is_one_of_the_table_and_an_explanation_names_it(tmp_path: Path)
         assert hit.explain["filters"] == {"topic": "database"}
 
 
-# -- the order of time, and that of a reranker -------------------------------------------------
-
-
 def hit(score: float, start: int, session: str = "s", at: int | None = None, length: int = 1) -> SearchHit:
     when = datetime_from(1_000 * (start if at is None else at))
     place = SourceRange(start, start + length)
@@ -312,15 +309,10 @@ def test_a_session_leaves_out_what_is_in_context_and_spreads_the_rest(tmp_path: 
     session.close()
 
 
-# -- a reranker orders the best hits, and a search never depends on it ------------------------
-
-
 BEDS = [f"silt {'silt ' * number}of bed {number}" for number in range(8)]
 
 
 class Told(list[object]):
-    """The calls of a hook."""
-
     def __call__(self, event: object) -> None:
         self.append(event)
 

@@ -240,9 +240,6 @@ def test_a_forget_reads_messages_that_stand_side_by_side_together(
     assert len(reads) < 10
 
 
-# -- the identifiers that a forget keeps on purpose, its report of them, an -------------------
-
-
 SECRET_ID = "AKIAGRUENWALD7"
 
 

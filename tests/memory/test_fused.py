@@ -189,9 +189,6 @@ def test_long_texts_are_embedded_in_pieces_that_overlap(length: int, expected: l
     assert all(one[-200:] == other[:200] for one, other in itertools.pairwise(found))
 
 
-# -- the documented hybrid, and what age takes of a score --------------------------------------
-
-
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 DAY = 86_400_000
 MORE_WORDS = ["silt", "river", "delta", "the", "slow", "x1", "naïve", "漢字", "😀", "?!", "settles"]

@@ -84,21 +84,6 @@ def test_up_to_two_hundred_entries_it_answers_as_exact_search_does(
         assert found(store.search("a", asked, limit=99)) == found(twin.search("a", asked, limit=99))
 
 
-def test_of_many_entries_it_finds_nearly_what_exact_search_finds(tmp_path: Path) -> None:
-    texts = bags(1_200, 1)
-    with HnswMemoryStore.open(tmp_path) as store, exact(tmp_path) as twin:
-        ids = list(store.index("a", entries(*texts)).entry_ids)
-        shared = wanted = 0
-        for query in bags(60, 2):
-            mine, best = (each.search("a", query, limit=10) for each in (store, twin))
-            assert {hit.entry_id for hit in mine} <= set(ids)
-            shared += len({hit.entry_id for hit in mine} & {hit.entry_id for hit in best})
-            wanted += len(best)
-        assert shared > 0.9 * wanted, f"{shared} of {wanted}"
-        for text in texts[::100]:
-            assert store.search("a", text, limit=1)[0].score == 1.0
-
-
 def test_what_was_forgotten_is_no_answer_and_the_rest_still_is(tmp_path: Path) -> None:
     texts = bags(600, 3)
     with HnswMemoryStore.open(tmp_path) as store:

@@ -204,9 +204,6 @@ def test_stats_count_what_is_there(store: Store) -> None:
     assert (store.stats("nobody").sessions, store.stats("nobody").detail) == (0, {})
 
 
-# -- limits are settings ----------------------------------------------------------------------
-
-
 Open: TypeAlias = Callable[[Path, Limits], Store]
 
 MEMBERS: dict[str, Open] = {

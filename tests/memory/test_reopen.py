@@ -94,12 +94,6 @@ with MemoryStore.open(sys.argv[1]) as store:
         assert len(store.search("a", "silt", limit=100)) == 80
 
 
-# -- fork ---------------------------------------------------------------------------------------
-
-
-# -- reading only -------------------------------------------------------------------------------
-
-
 def test_a_store_opened_for_reading_answers_and_refuses_to_write(tmp_path: Path) -> None:
     fill(tmp_path)
     before = database(tmp_path).read_bytes()
@@ -167,9 +161,6 @@ def test_a_store_knows_the_rule_it_was_made_with(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="made with hash_rule 'poly31', not 'xxh3'") as raised:
         MemoryStore.open(tmp_path, hash_rule="xxh3")
     assert "language" not in str(raised.value), "a language says nothing of the rule"
-
-
-# -- a path that cannot be a store is refused by name and left as it is -----------------------
 
 
 def everything(path: Path) -> dict[str, bytes | None]:
@@ -320,9 +311,6 @@ def test_an_option_that_cannot_be_is_refused_and_makes_no_store(
     assert everything(tmp_path) == {}
 
 
-# -- the disk calls of an append --------------------------------------------------------------
-
-
 APPENDS = 20
 FRAME = 24 + 4096  # bytes of a page in the log
 
@@ -371,9 +359,6 @@ def test_an_append_writes_the_message_and_the_session(tmp_path: Path) -> None:
         session.close()
 
 
-# -- a cache of what is indexed ----------------------------------------------------------------
-
-
 NOW = 2_000_000_000.0
 MANY = 600  # more than the fewest that are worth a cache
 QUERIES = ("silt 17", "the river at noon", "number 599", "copper kettle")
@@ -394,14 +379,12 @@ store.close()
 
 
 def texts(count: int, first: int = 0) -> list[Entry]:
-    """Entries of a few words, each another."""
     chance = random.Random(first)
     said = (" ".join(chance.choices(WORDS, k=chance.randint(2, 30))) for _ in range(count))
     return [Entry(f"{text} number {first + place}") for place, text in enumerate(said)]
 
 
 def answers(store: MemoryStore) -> list[list[tuple[int, float]]]:
-    """The hits of all rankers for all queries."""
     found = [
         store.search("a", query, limit=20, ranker=ranker, now=NOW)
         for ranker in ("lexical", "cosine", "hybrid")

@@ -172,9 +172,6 @@ def test_the_expression_matches_every_spelling_that_is_meant(form, sought, ascii
             assert Holding(store._native).messages("a", wanted) == [0]
 
 
-# -- the core tells which rows may hold a text -------------------------------------------------
-
-
 pieces = texts().filter(bool)
 
 

@@ -173,9 +173,6 @@ def test_rankers_that_need_an_embedder_say_so(tmp_path: Path, ranker: Any) -> No
         store.search("a", "silt", ranker=ranker)
 
 
-# -- an embedder that raises, hangs or gives no vectors costs nothing but t -------------------
-
-
 def raising(_texts: list[str]) -> Any:
     raise OSError("no route to the model")
 

@@ -286,9 +286,6 @@ def test_what_is_malformed_is_named(raw: dict[str, Any], key: str) -> None:
     assert (caught.value.index, caught.value.key) == (3, key)
 
 
-# -- how the messages and blocks of OpenAI chat and Anthropic are read -------------------------
-
-
 def blob(kind: str, modality: str, **more: Any) -> Part:
     return Part("blob", f"[{modality}: {kind}]", modality=modality, **more)
 
@@ -456,9 +453,6 @@ def test_an_assistant_may_say_nothing(raw: dict[str, Any]) -> None:
     assert read_message(raw, 0).parts == ()
 
 
-# -- the parts of a message that are indexed ---------------------------------------------------
-
-
 def text_of(raw: Any, **options: Any) -> str:
     return indexable_text(read_message(raw, 0), **options)
 
@@ -504,9 +498,6 @@ def test_every_text_that_was_said_is_found_in_what_is_indexed(raws: list[dict[st
                 assert part.text in indexed
             if part.kind == "tool_call":
                 assert (part.arguments or "") in indexed
-
-
-# -- calls and answers of our own tools are never indexed, in whatever dial -------------------
 
 
 SECRET = "quoted-by-our-own-tool"

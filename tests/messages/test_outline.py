@@ -48,8 +48,6 @@ RULES = ["bytes/4", "chars/3", "blocks"]
 
 
 class Name(str):
-    """A text of a type of its own."""
-
     __slots__ = ()
 
 
@@ -94,13 +92,11 @@ scraps = st.recursive(
 
 
 def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-    """Every place inside of *value*."""
     inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     return [path, *(place for key, item in inner for place in places(item, (*path, key)))]
 
 
 def replaced(value: Any, path: tuple[Any, ...], change: Callable[[Any], Any]) -> Any:
-    """*value* with what stands at *path* changed."""
     if not path:
         return change(value)
     copy = value.copy()
@@ -310,7 +306,6 @@ SLACK = 1.25  # of proportional growth: a sort has a logarithm, and so has a bis
 
 
 def calls(work: Callable[[], object]) -> int:
-    """How many functions *work* calls."""
     numbers = count()
     before = sys.getprofile()
     gc.disable()  # what is collected may be another test's, and would be counted here

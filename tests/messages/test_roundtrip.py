@@ -111,9 +111,6 @@ def test_a_role_and_a_text_are_written_in_their_order_as_an_encoder_writes_them(
             assert encode(raw) == slow.replace("\ud83d", "\\ud83d")
 
 
-# -- the bytes of a message are the same however it is written or made, and -------------------
-
-
 def shuffled(value: Any, order: random.Random) -> Any:
     """The same JSON with its keys in another order."""
     if isinstance(value, dict):
@@ -128,8 +125,6 @@ def called(arguments: dict[str, Any]) -> dict[str, Any]:
 
 
 class Dumped:
-    """An SDK's own object."""
-
     def __init__(self, fields: dict[str, Any]) -> None:
         self.fields = fields
 
@@ -216,9 +211,6 @@ def test_a_message_of_one_text_is_the_one_that_was_made_from_its_part():
     late = read_message({"role": "user", "content": "said"}, 0)
     late.raw["content"] = "changed"
     assert (late.text, late.parts[0].text) == ("said", "said")
-
-
-# -- live objects of an sdk, and values of our own types --------------------------------------
 
 
 class Block:
@@ -380,9 +372,6 @@ def test_a_caller_s_own_key_of_our_name_is_kept(raw: dict[str, Any], own: Any) -
     assert type(again) is dict
     assert encode(again) == encode(raw)
     assert canonical_bytes(again) == canonical_bytes(raw)
-
-
-# -- from one dialect to another ---------------------------------------------------------------
 
 
 DIALECTS = [cast("Dialect", name) for name in HISTORIES]

@@ -225,9 +225,6 @@ def test_the_ids_and_the_names_that_are_left_are_told_apart() -> None:
     assert SAID not in json.dumps([left, legacy], ensure_ascii=False)
 
 
-# -- a summary survives whatever keeps a role and a text ---------------------------------------
-
-
 SYSTEM = {"role": "system", "content": "Rules."}
 SUMMARY = messages.SummaryMessage("[Context compacted]\n\nSix doors were opened.", ((1, 4), (6, 9)), level=2)
 

@@ -143,9 +143,6 @@ def test_a_call_in_the_last_message_keeps_the_turn_in_flight() -> None:
     assert in_flight(numbered(ask(), call("a", "b"), result("a")))
 
 
-# -- messages that must stay together ---------------------------------------------------------
-
-
 @given(raws=histories())
 def test_every_message_is_in_exactly_one_group(raws: list[dict[str, Any]]) -> None:
     counts = Counter(position for group in groups(read_history(raws)) for position in group.positions)
@@ -265,9 +262,6 @@ def test_a_call_at_the_very_end_is_pending_and_not_broken() -> None:
     assert broken_tool_groups([ask(), call("a", "b")]) == 0
     assert broken_tool_groups([ask(), call("a", "b"), result("b")]) == 0
     assert broken_tool_groups([ask(), use("a"), use("b"), results("b")]) == 0
-
-
-# -- which sequence numbers a list of messages gets, also after compactions -------------------
 
 
 def summary(*covers: tuple[int, int]) -> SummaryMessage:

@@ -209,9 +209,6 @@ def test_a_compaction_brings_nothing_that_a_provider_refuses(legal: bool, data: 
         raws = rewritten
 
 
-# -- messages that are refused, the errors, and messages that are never ref -------------------
-
-
 def refusal(raw: Any, **options: Any) -> InvalidMessageError:
     with pytest.raises(InvalidMessageError) as caught:
         messages.read_message(raw, 3, **options)
@@ -413,9 +410,6 @@ def test_a_schema_inside_a_message_is_no_trouble() -> None:
     schema = {"type": ["string", "null"], "data": "x"}
     message = messages.read_message({"role": "user", "content": [{"type": "tool_list", "schema": schema}]}, 0)
     assert [part.kind for part in message.parts] == ["other"]
-
-
-# -- do the sdks' own types accept what a compaction and a repair return? n -------------------
 
 
 DIALECTS = {

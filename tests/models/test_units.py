@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import pytest
 from hypothesis import given
 
 from compacting import assistant, exchange, user
@@ -24,7 +23,6 @@ def units_of(*raws: Any) -> list[Unit]:
 
 
 def said(*raws: Any) -> list[tuple[str, str]]:
-    """Speakers and texts of messages."""
     return [(unit.speaker, unit.text) for unit in units_of(*raws)]
 
 
@@ -60,14 +58,6 @@ def test_an_earlier_selection_is_read_with_its_speakers_and_known_as_earlier():
 def test_an_earlier_summary_of_a_model_is_read_as_plain_text():
     summary = SummaryMessage(framed(SUMMARY_PREFIX, "## State\n\n* All tests pass."), ((0, 4),))
     assert said(summary) == [("Earlier", "## State"), ("Earlier", "* All tests pass.")]
-
-
-@pytest.mark.parametrize(
-    ("role", "speaker"),
-    [("user", "User"), ("assistant", "Assistant"), ("developer", "System"), ("bard", "User")],
-)
-def test_plain_messages_are_their_roles(role: str, speaker: str):
-    assert [unit.speaker for unit in read("It is so.", role)] == [speaker]
 
 
 def test_long_lines_are_parted_into_sentences_and_stretches():

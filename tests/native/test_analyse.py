@@ -176,9 +176,6 @@ def _strings(value: Any) -> Iterator[str]:
             yield from _strings(each)
 
 
-# -- words of the core ------------------------------------------------------------------------
-
-
 CJK_NAMES = ("CJK UNIFIED", "CJK COMPATIBILITY IDEOGRAPH", "HANGUL", "HIRAGANA", "HENTAIGANA", "KATAKANA")
 
 
@@ -227,9 +224,6 @@ def test_whitespace_words_are_those_of_the_twin(text):
 def test_surrogates_are_paired_or_replaced(text, expected):
     assert _native.words(text) == expected
     assert word_twin.words(text) == expected
-
-
-# -- is the slow twin right? its neighbours and days, worked by hand; the c -------------------
 
 
 def test_neighbours_are_lifted_by_their_shares():

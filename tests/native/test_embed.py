@@ -99,9 +99,6 @@ def test_other_threads_run_while_a_batch_is_embedded(embed):
     assert done
 
 
-# -- the documented bm25 of the core against its slow twin ------------------------------------
-
-
 words = st.lists(st.sampled_from(["api", "port", "3000", "数", "数据", "\ud800"]), max_size=8)
 
 

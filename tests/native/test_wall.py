@@ -171,9 +171,6 @@ def test_a_limit_of_memory_that_is_far_away_hinders_no_branch(tmp_path):
     assert printed_by(LIMITED, tmp_path, 8_000, *calls).split() == ["6"]
 
 
-# -- long calls let other threads take the interpreter, also where none of  -------------------
-
-
 MANY = 1_024
 RAWS = [{"role": "user", "content": f"message {number}"} for number in range(MANY)]
 
@@ -236,9 +233,6 @@ def test_what_a_moment_raises_ends_the_call_before_anything_is_written() -> None
     finally:
         sys.setprofile(before)
     assert store.stats("s").entries == 0
-
-
-# -- digests of values as json ----------------------------------------------------------------
 
 
 def text_of(value: object) -> str:
@@ -304,9 +298,6 @@ def test_an_interrupt_within_a_method_of_the_caller_is_passed_on() -> None:
 
     with pytest.raises(KeyboardInterrupt):
         _native.begins_alike([Interrupting()], [{}], bytes(16))
-
-
-# -- the size of a value as json --------------------------------------------------------------
 
 
 class Color(enum.IntEnum):

@@ -38,7 +38,6 @@ class Place:
             return cursor.fetchall() if cursor.description else []
 
     def rows(self) -> dict[str, int]:
-        """How many rows each table has."""
         tables = self.sql("SELECT tablename FROM pg_tables WHERE schemaname = 'siltstone' ORDER BY 1")
         return {name: self.sql(f"SELECT count(*) FROM siltstone.{name}")[0][0] for (name,) in tables}
 

@@ -263,9 +263,6 @@ def test_a_thread_gives_up_a_server_that_is_silent_and_says_what_it_knows(pool: 
     assert [error.outcome for error in caught] == ["unknown", "not written"]
 
 
-# -- threads that run the calls of a store -----------------------------------------------------
-
-
 LONG = 60.0
 
 

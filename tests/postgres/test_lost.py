@@ -301,9 +301,6 @@ def _appends(session: Session) -> bool:
         return False
 
 
-# -- several sessions in one transaction -------------------------------------------------------
-
-
 NAMES = ("one", "two", "three")
 
 

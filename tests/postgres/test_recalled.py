@@ -176,9 +176,6 @@ def test_a_preset_with_files_is_refused_in_one_sentence(
         assert store.sessions().sessions == ()
 
 
-# -- ranked as a file ranks, to the bit --------------------------------------------------------
-
-
 WORDS = [
     "silt", "river", "delta", "mud", "clay", "sand", "gravel", "bank", "water",
     "slow", "flood", "plain", "sediment", "layer", "drift", "stone", "Anna", "Bernd",

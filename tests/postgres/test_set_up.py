@@ -27,12 +27,10 @@ class Empty:
         self.begin()
 
     def begin(self) -> None:
-        """Drops the tables."""
         with psycopg.connect(self.dsn, autocommit=True) as connection:
             connection.execute("DROP SCHEMA IF EXISTS siltstone CASCADE")
 
     def tables(self) -> list[tuple[Any, ...]]:
-        """Every column, index and sequence that there is."""
         with psycopg.connect(self.dsn, autocommit=True) as connection:
             return connection.execute(
                 "SELECT table_name, column_name, data_type, collation_name, is_nullable "
@@ -97,7 +95,6 @@ def set_up(dsn: str, at: int, is_after: bool) -> None:
 
 
 def killed(dsn: str, at: int = 0, is_after: bool = False) -> int:
-    """How the process ended."""
     process = context().Process(target=set_up, args=(dsn, at, is_after), daemon=True)
     process.start()
     process.join(300)

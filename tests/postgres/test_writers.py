@@ -173,9 +173,6 @@ def test_a_backup_that_is_put_back_under_an_open_store_gives_no_old_answers(
     assert one.check() == []
 
 
-# -- what it takes, and what the logs say ------------------------------------------------------
-
-
 psycopg = pytest.importorskip("psycopg", reason="the client of PostgreSQL comes with the extra 'postgres'")
 
 SECRET = "Grünewald-7-gate"

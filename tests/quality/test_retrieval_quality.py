@@ -156,15 +156,11 @@ def test_a_threshold_for_transformers_leaves_nearly_nothing_of_words(data_dir: P
     assert measured(given, min_score=0.7)[1] < 0.1 < measured(given)[1]
 
 
-# -- dialogues with long answers --------------------------------------------------------------
-
-
 QUALITY = Path(__file__).parent.parent.parent / "benches" / "quality"
 
 
 @pytest.fixture
 def assistant() -> Iterator[Any]:
-    """The bench that makes the dialogues."""
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(str(QUALITY))
         yield import_module("assistant")
@@ -191,9 +187,6 @@ def test_questions_about_order_find_more_in_order_of_time(assistant: Any) -> Non
         assert timed > best, category
     assert found["order"][1] >= 0.95
     assert found["pooled"][1] >= 0.84
-
-
-# -- does the core rank recorded conversations as its slow twin does? every -------------------
 
 
 @pytest.mark.parametrize("name", sorted(RECORDED))
@@ -228,7 +221,6 @@ def compared(data_dir: Path, place: Path, name: str, step: int) -> int:
 
 
 def twins(conversation: Conversation) -> list[lexical.Entry]:
-    """The entries of the conversation as the twin takes them."""
     return [
         lexical.Entry(
             entry.content,

@@ -546,8 +546,6 @@ def test_oc_65_an_unknown_key_or_a_value_out_of_bounds_is_refused_by_name(text: 
     assert vars(refused.value)["field"] == field
 
 
-# -- control tokens of chat templates ------------------------------------------------------------
-
 # How each family writes a conversation, by the vendor's own page of its format, without tools and dates.
 TEMPLATES = {
     # Llama 3.1 model card, "Prompt template"

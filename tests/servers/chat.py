@@ -71,8 +71,6 @@ def pieces(text: str) -> Iterator[str]:
 
 
 class Chat(Api):
-    """``/v1/chat/completions``."""
-
     ends = ("[DONE]",)
 
     def words(self, alone: bool) -> str:

@@ -18,8 +18,6 @@ MOST_MARKS = 4
 
 
 class Messages(Api):
-    """``/v1/messages``: consecutive messages of one role are one."""
-
     counts_answers = True
 
     def words(self, alone: bool) -> str:
@@ -198,7 +196,6 @@ def _blocks(message: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _signature(thinking: str) -> str:
-    """The provider's signature of a thought."""
     return f"{SIGNED}{len(thinking)}-{sum(thinking.encode()):x}"
 
 

@@ -71,11 +71,9 @@ class PgBouncer:
         return process.poll() is None
 
     def address(self, *, database: str = "postgres", user: str = "postgres") -> str:
-        """A connection string of libpq that leads through it."""
         return f"host=127.0.0.1 port={self.port} user={user} dbname={database}"
 
     def delete(self) -> None:
-        """Kills it, and deletes what it has."""
         self._process.kill()
         self._process.wait()
         give_back(self.port)

@@ -117,16 +117,13 @@ class Postgres:
 
     @property
     def dsn(self) -> str:
-        """How the superuser connects."""
         return self.address()
 
     def address(self, *, database: str = "postgres", user: str = "postgres", **more: str) -> str:
-        """A connection string of libpq."""
         said = {"host": "127.0.0.1", "port": self.port, "user": user, "dbname": database, **more}
         return " ".join(f"{key}={value}" for key, value in said.items())
 
     def url(self, *, database: str = "postgres", user: str = "postgres") -> str:
-        """The same as an address with a scheme."""
         return f"postgresql://{user}@127.0.0.1:{self.port}/{database}"
 
     def connect(self, **options: Any) -> psycopg.Connection[Any]:
@@ -138,7 +135,6 @@ class Postgres:
         return psycopg.connect(self.dsn, autocommit=True, connect_timeout=300, **options)
 
     def rows(self, query: str, *values: object) -> list[tuple[Any, ...]]:
-        """What the superuser is answered."""
         with self.connect() as connection:
             cursor = connection.execute(query.encode(), values or None)
             return cursor.fetchall() if cursor.description else []
@@ -222,13 +218,11 @@ class Postgres:
             process.wait(timeout=300)
 
     def promote(self) -> None:
-        """Makes a standby a server of its own."""
         (done,) = self.rows("SELECT pg_promote(true, 300)")
         assert done == (True,)
         self.settings.pop("primary_conninfo", None)
 
     def delete(self) -> None:
-        """Kills it, and deletes all that it has."""
         self.kill()
         give_back(self.port)
         shutil.rmtree(self._place, ignore_errors=True)
@@ -287,6 +281,5 @@ def _running(pids: list[int]) -> bool:
 def running(
     programs: tuple[int, Path] | None = None, *, on_disk: bool = False, **settings: str
 ) -> Iterator[Postgres]:
-    """A server for as long as it is needed."""
     with Postgres.create(programs, on_disk=on_disk, **settings) as server:
         yield server

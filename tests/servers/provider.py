@@ -81,7 +81,6 @@ class Api(ABC):
         """The same as server-sent events."""
 
     def error(self, refusal: Refusal) -> dict[str, Any]:
-        """The body of a refusal."""
         told = {"message": refusal.message, "type": refusal.kind, "code": refusal.code, "param": None}
         return {"error": {**told, **refusal.more}}
 
@@ -186,7 +185,6 @@ class Provider(ThreadingHTTPServer):
 
     @property
     def url(self) -> str:
-        """Where it listens."""
         return f"http://127.0.0.1:{self.server_address[1]}"
 
 

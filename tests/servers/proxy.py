@@ -41,7 +41,6 @@ class Proxy:
         self._accepting.start()
 
     def address(self, *, database: str = "postgres", user: str = "postgres") -> str:
-        """A connection string of libpq that leads through it."""
         return f"host=127.0.0.1 port={self.port} user={user} dbname={database}"
 
     def cut_next(self, moment: Moment, where: Callable[[bytes], bool] = lambda _: True) -> None:
@@ -58,14 +57,12 @@ class Proxy:
             self._plan = None
 
     def hang_up(self) -> None:
-        """Cuts every connection there is."""
         with self._lock:
             ends = list(self._ends)
         for end in ends:
             _reset(end)
 
     def close(self) -> None:
-        """Lets nobody in any more, and cuts what there is."""
         self._closed = True
         with contextlib.suppress(OSError):
             self._listener.shutdown(socket.SHUT_RDWR)  # wakes who waits for a client
@@ -111,7 +108,6 @@ class Proxy:
             return moment
 
     def forget(self, *ends: socket.socket) -> None:
-        """A connection has ended."""
         with self._lock:
             self._ends -= set(ends)
 

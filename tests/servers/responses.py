@@ -15,8 +15,6 @@ LEAST_ANSWER = 16  #: tokens
 
 
 class Responses(Api):
-    """``/v1/responses``."""
-
     def words(self, alone: bool) -> str:
         return "openai.responses"
 

@@ -12,7 +12,6 @@ from siltstone.memory import Store
 
 @pytest.fixture(params=["simple", "durable", "postgres"])
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
-    """An empty store of each kind."""
     kinds: dict[str, Callable[[], Store]] = {
         "simple": SimpleMemoryStore,
         "durable": lambda: MemoryStore.open(tmp_path),

@@ -190,9 +190,6 @@ def test_a_result_says_when_it_was_said_in_the_zone_of_the_session(tmp_path: Pat
             assert json.loads(session.memory_get.call({"handle": "m0"}))["said"][:2] == "20"
 
 
-# -- a search stays as good however often it is asked: its own answers are never found ---------
-
-
 TREES, ENDS = ("Alder", "Birch", "Cedar", "Ember"), ("dale", "ford", "wick")
 NAMES = [tree + end for tree in TREES for end in ENDS]
 FACTS = {f"code of the station {name}": f"{1000 + 37 * number}" for number, name in enumerate(NAMES)}

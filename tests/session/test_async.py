@@ -293,9 +293,6 @@ async def test_a_call_waits_until_those_before_it_on_the_loop_have_ended() -> No
         assert await later == range(1)
 
 
-# -- steps of an ``asyncsession`` in worker threads -------------------------------------------
-
-
 async def test_a_cancelled_caller_waits_for_the_end_of_its_step() -> None:
     begun, go_on, done = threading.Event(), threading.Event(), list[str]()
 

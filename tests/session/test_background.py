@@ -318,9 +318,6 @@ def test_an_extraction_that_awaits_is_awaited():
     asyncio.run(play())
 
 
-# -- random schedules of a session under both modes of tiered compaction ----------------------
-
-
 SCHEDULES = int(os.environ.get("SILTSTONE_SCHEDULES", "12"))
 STEPS = 60
 SMALL_WINDOW = 1_200
@@ -433,7 +430,6 @@ class Schedule:
             )
 
     def work(self) -> None:
-        """One step of the job."""
         job = self.job
         if job is not None and job.asked() is not None:
             self.calls += 1
@@ -442,7 +438,6 @@ class Schedule:
             )
 
     def finish(self) -> None:
-        """All steps that are left."""
         while (job := self.job) is not None and not job.is_done:
             self.work()
 
@@ -453,7 +448,6 @@ class Schedule:
             job.refuse(error)
 
     def cancel(self) -> None:
-        """Whoever drives the job is ended."""
         if self.job is not None:
             self.job.cancel()
 

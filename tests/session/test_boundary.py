@@ -143,9 +143,6 @@ def test_the_lists_of_an_answer_are_its_own_and_those_of_its_moment_whenever_the
         assert session.prepare().messages == [*said, user("three")]
 
 
-# -- a session's plan -------------------------------------------------------------------------
-
-
 def grown(session: Session, count: int) -> None:
     session.prepare()  # boundary 0 never compacts
     session.append(*conversation(count))
@@ -225,9 +222,6 @@ def test_a_wish_of_the_model_is_planned_and_still_granted(tmp_path: Path) -> Non
         assert isinstance(session.prepare().compaction, Compacted)
 
 
-# -- pins of a session, and what is sent beside its history -----------------------------------
-
-
 POLICY = ThresholdCompactor(CompactionConfig(auto_compact_threshold=600, max_summary_tokens=50))
 
 
@@ -241,9 +235,6 @@ def test_what_is_not_in_the_view_cannot_be_pinned(tmp_path: Path, seq: int) -> N
         assert isinstance(session.compact(), Compacted)
         with pytest.raises(ConfigError, match="cannot be pinned"):
             session.pin(0)
-
-
-# -- what is sent beside the history -------------------------------------------------------------
 
 
 def test_rule_10_a_policy_for_one_boundary_is_checked_too(tmp_path: Path) -> None:
@@ -293,9 +284,6 @@ def test_mk_12_the_bytes_of_the_request_are_a_trigger_in_a_session(tmp_path: Pat
         assert outcome.events[0].cause == "bytes"  # type: ignore[union-attr]
 
 
-# -- a view as it grows -----------------------------------------------------------------------
-
-
 ROLES = ("system", "developer", "user", "assistant")
 
 
@@ -317,9 +305,6 @@ def test_a_view_that_grows_counts_as_one_that_is_counted_whole(grown: list[list[
         pinned = sum(item.message.seq in pins and item.message.role in ("user", "assistant") for item in view)
         assert view.fixed(pins) == fixed + pinned
         assert view.fixed(()) == fixed
-
-
-# -- sets of ranges are the sets that they stand for -------------------------------------------
 
 
 SPANS = st.lists(st.tuples(st.integers(0, 30), st.integers(0, 30)), max_size=8)

@@ -33,7 +33,6 @@ def step(number: int, words: int = 150) -> list[Any]:
 
 
 def usage(tokens: int, cached: int, written: int = 0) -> dict[str, int]:
-    """Anthropic's."""
     counts = tokens - cached - written, cached, written
     return dict(
         zip(("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens"), counts, strict=True)

@@ -88,7 +88,6 @@ class Counting:
 
 
 def talk(first: int, last: int) -> list[dict[str, Any]]:
-    """Turns of a question and an answer."""
     return [
         raw
         for turn in range(first, last)

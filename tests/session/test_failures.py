@@ -190,9 +190,6 @@ def test_a_refusing_store_over_the_window_raises_instead_of_sending_too_much() -
         assert session.history() == before
 
 
-# -- a model or a hook that hangs, is dead, or returns garbage --------------------------------
-
-
 FALLING_BACK = ThresholdCompactor(CompactionConfig(auto_compact_threshold=600, max_summary_tokens=50))
 SOON = 300  # seconds that a test waits for what must come
 

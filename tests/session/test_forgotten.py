@@ -83,9 +83,6 @@ def test_every_call_that_shows_or_rewrites_the_view_looks_first(store: Store, as
     assert store.search("a", "Grünwald plan") == []
 
 
-# -- summaries made anew ------------------------------------------------------------------------
-
-
 def compacted_twice(store: Store, model: Any) -> Session:
     session = opened(store)
     session._model = model
@@ -176,9 +173,6 @@ def test_a_summary_made_while_more_was_forgotten_is_not_taken(store: Store, usag
     assert "question 3" not in json.dumps([session.history(), session.compactions()[0].summary])
 
 
-# -- dropped, and begun anew --------------------------------------------------------------------
-
-
 def test_a_dropped_session_is_refused_with_the_way_out_and_can_be_begun_anew(store: Store) -> None:
     old = opened(store)
     old.append(user("silt"))
@@ -261,9 +255,6 @@ def test_a_writer_from_before_a_drop_does_not_write_into_the_new_log(store: Stor
     with pytest.raises(StoreConflictError):
         old.append(user("late"))
     assert opened(store).log() == []
-
-
-# -- what was forgotten is known when a host sends it again -----------------------------------
 
 
 DUE_EARLY = ThresholdCompactor(CompactionConfig(auto_compact_threshold=600, max_summary_tokens=50))

@@ -136,7 +136,6 @@ def test_the_table_has_every_public_call() -> None:
 
 
 def refused(session: Session) -> str:
-    """What a child finds of *session*."""
     found = refusals(session)
     session.close()
     assert session.session_id in repr(session)

@@ -19,7 +19,6 @@ WORDS = "It holds {} bar, and all is well with it. "
 
 
 def said(number: int) -> tuple[dict[str, str], dict[str, str]]:
-    """A message of the user and its answer."""
     return (
         {"role": "user", "content": f"And valve {number}? " * 5},
         {"role": "assistant", "content": WORDS.format(number * 3) * 5},
@@ -43,7 +42,6 @@ def append_and_compact(path: Path, **options: Any) -> None:
 
 
 def observe(path: Path, **options: Any) -> None:
-    """A host's own list."""
     messages: list[dict[str, str]] = []
     with Session.open(path, "a", context_window=2_000, **options) as session:
         for number in range(60):
@@ -53,21 +51,18 @@ def observe(path: Path, **options: Any) -> None:
 
 
 def fork(path: Path, **options: Any) -> None:
-    """A session and its copy."""
     with Session.open(path, "a", **options) as session:
         session.append(*said(0))
         session.fork("b").close()
 
 
 def drop(path: Path, **options: Any) -> None:
-    """A session that nobody closed."""
     session = Session.open(path, "a", **options)
     session.append(*said(0))
     session.prepare()
 
 
 def use_async(path: Path, **options: Any) -> None:
-    """A session on an event loop."""
 
     async def use() -> None:
         async with await AsyncSession.open(path, "a", context_window=2_000, **options) as session:

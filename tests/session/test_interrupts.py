@@ -155,9 +155,6 @@ def test_an_interrupted_undo_that_is_repeated_undoes_one_compaction(store: Store
         assert len(session.compactions()) == 1
 
 
-# -- a task is cancelled at each await of each call --------------------------------------------
-
-
 DUE_SOON = small(300)
 
 GAPS = (0, 1, 2, 3)  #: awaits between the first cancellation and a second one; 0 for none

@@ -475,9 +475,6 @@ def test_an_async_session_that_is_closed_waits_for_the_model_that_reads(tmp_path
         assert contents(session) == [FACT["content"]]
 
 
-# -- facts are read and indexed once ----------------------------------------------------------
-
-
 def opened_without_model(path: Path | None, session_id: str = "s", **options: Any) -> Session:
     return Session.open(path, session_id, **{"policy": small(), "knowledge": True, **options})
 
@@ -552,9 +549,6 @@ def test_facts_of_messages_do_not_take_the_places_of_what_was_saved(tmp_path: Pa
         assert session.facts("api port")[-1] == saved, "the others fit better, and stand in messages"
         hits = json.loads(session.memory_search.call({"query": "api port", "limit": 3}))
         assert hits[0]["content"] == saved.content
-
-
-# -- an interrupt at any line of what learns and saves ----------------------------------------
 
 
 SAMPLES = 40  #: of the lines of a call, spread over all of it; every line in the slow profile

@@ -57,7 +57,6 @@ def pdf(session: Session) -> None:
 
 
 def pictures(session: Session) -> None:
-    """34 MB of them."""
     for number in range(34):
         data = base64.b64encode(os.urandom(750_000)).decode()
         source = {"type": "base64", "media_type": "image/png", "data": data}

@@ -218,9 +218,6 @@ def test_a_summary_expands_to_the_originals_through_summaries_of_summaries(reope
         session.expand(99)
 
 
-# -- summaries that are written anew, on request, from the messages that th -------------------
-
-
 FACT = re.compile(r"The (\w+) is (\w+)\.")
 
 
@@ -304,9 +301,6 @@ def test_where_nothing_can_be_written_anew_the_view_stays(chosen: Any, reason: s
         assert (outcome.reason, session.history()) == (reason, [user("hello"), assistant("hello")])
 
 
-# -- by which rule a compaction kept a message or took it out ---------------------------------
-
-
 def opened(store: Any, **options: Any) -> Session:
     return Session.open(None, "s", memory=store, policy=small(), model=ScriptedModel(), **options)
 
@@ -377,9 +371,6 @@ def test_what_a_policy_passed_over_is_told_apart_from_what_is_old() -> None:
     gone = [read[0], read[2], read[3]]
     spans = rules_of(read, Compaction(kept, kept, gone, "", ()), Trigger("manual"))
     assert spans == [(0, 1, "older"), (1, 2, "chosen"), (2, 4, "outranked"), (4, 6, "recent")]
-
-
-# -- what a policy is told by a session --------------------------------------------------------
 
 
 WATERFALL = replace(

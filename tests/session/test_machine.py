@@ -354,7 +354,6 @@ class SessionMachine(RuleBasedStateMachine):
 
     @rule(does=st.sampled_from(["append", "compact", "undo", "prepare"]), mode=modes, size=sizes)
     def elsewhere(self, does: str, mode: str, size: int) -> None:
-        """Another worker does something."""
         self.asking(mode, "")
         self.other.reload()
         with suppress(KeyboardInterrupt):
@@ -514,7 +513,6 @@ class SessionMachine(RuleBasedStateMachine):
         return unmarked(self.session.history())
 
     def check(self) -> None:
-        """Every law, now."""
         history, log = self.history(), self.do("log")
         assert len(log) == self.end
         for seq, raw in enumerate(log):

@@ -110,9 +110,6 @@ def test_eight_processes_on_one_session_lose_and_double_nothing(tmp_path: Path) 
         assert store.check() == []
 
 
-# -- a clock that runs backwards, or jumps -----------------------------------------------------
-
-
 PLAY = """
 import itertools, json, sys, time
 from pathlib import Path

@@ -101,9 +101,6 @@ def test_without_a_policy_the_error_stands(tmp_path: Path) -> None:
         assert caught.value is error
 
 
-# -- context_compact -----------------------------------------------------------------------------
-
-
 def test_the_model_may_ask_for_a_compaction(tmp_path: Path) -> None:
     model = ScriptedModel()
     with Session.open(tmp_path, "s", policy=POLICY, model=model) as session:
@@ -182,9 +179,6 @@ def test_a_limit_below_a_fixed_threshold_is_learned_and_the_session_goes_on(tmp_
             assert session.prepare().tokens <= session.context_window
     with Session.open(tmp_path, "s", policy=policy, context_window=4_000) as anew:
         assert anew.prepare().tokens <= 1_000
-
-
-# -- a request that the provider finds too large ----------------------------------------------
 
 
 CONTINUE = "Continue where you left off. Older context has been compacted."

@@ -100,7 +100,6 @@ def newest_words(messages: list[Any]) -> set[str]:
 
 
 def texts(messages: list[Any]) -> set[str]:
-    """What users say in *messages*, results left out."""
     found: set[str] = set()
     for raw in messages:
         content = raw["content"] if raw["role"] == "user" else []
@@ -110,7 +109,6 @@ def texts(messages: list[Any]) -> set[str]:
 
 
 def judged(dialect: Dialect, messages: list[Any]) -> None:
-    """Raises the refusal of a provider."""
     match dialect:
         case "openai.chat":
             Chat().judge({"model": "m", "messages": messages})

@@ -28,7 +28,6 @@ def talk(session: Session, count: int = 8) -> None:
 
 
 def wishes(session: Session) -> list[str]:
-    """The lines of the block of wishes in the next request."""
     block = parse_block(session.prepare().standing or "")
     return [] if block is None else [content.rpartition(" (")[0] for _, content in block[0]]
 

@@ -236,9 +236,6 @@ def test_an_undo_of_a_named_compaction_undoes_no_other(store: Store, monkeypatch
     assert [each.id for each in one.compactions()] == [first]
 
 
-# -- one session, many threads and tasks -------------------------------------------------------
-
-
 LARGER = ThresholdCompactor(CompactionConfig(auto_compact_threshold=2_000, max_summary_tokens=50))
 WINDOW = 3_000
 SECONDS = float(os.environ.get("SILTSTONE_THREAD_SECONDS", "1"))

@@ -91,9 +91,6 @@ def test_a_budget_without_room_is_refused() -> None:
         memory_get(TEXTS.get, budget=50)
 
 
-# -- the tools ``memory_save`` and ``memory_forget``, and the text that tea -------------------
-
-
 SAVED = {
     "content": "User decided to refactor the auth module to use dependency injection",
     "memory_type": "decision",
@@ -102,8 +99,6 @@ SAVED = {
 
 
 class Shelf:
-    """Keeps what is saved."""
-
     def __init__(self) -> None:
         self.kept: list[SavedMemory] = []
 
@@ -194,9 +189,6 @@ def test_the_schemas_name_the_bounds_that_hold() -> None:
     assert search["limit"]["default"] == tools.DEFAULT_LIMIT
     assert f"Capped at {tools.MAX_LIMIT}." in search["limit"]["description"]
     assert tools.FORMS in search["since"]["description"]
-
-
-# -- the tool chronicle ------------------------------------------------------------------------
 
 
 FOUND = [

@@ -237,9 +237,6 @@ def test_words_say_from_when_on_and_until_when(
     assert {hit["content"].split()[-1] for hit in hits} == days
 
 
-# -- the budget of an answer -------------------------------------------------------------------
-
-
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
 NEEDLE = "The vault code is 7731-alpha."
 
