@@ -39,7 +39,15 @@ def is_standing(sentence: str) -> bool:
     if _form("sure").match(said) and not _form("moment").search(said):
         return True
     weights = _weights()
-    return weights[""] + sum(weights.get(name, 0) for name in features(sentence)) >= LEAST
+    found, forms, clauses = _features(sentence, said)
+    gains = {name: weights.get(f"@{name}", 0) for name in forms}
+    # The highest sum that is possible: a form counts until it is missed, or found to lower the sum.
+    most = sum(weights.get(name, 0) for name in ("", *found)) + sum(max(0, gain) for gain in gains.values())
+    for name, gain in gains.items():
+        if most < LEAST:
+            return False
+        most += min(0, gain if _is_in(name, said, clauses) else -gain)
+    return most >= LEAST
 
 
 @lru_cache(4_096)
@@ -68,19 +76,26 @@ def resettles(new: Fact, old: Fact) -> str:
 def features(sentence: str) -> set[str]:
     """The features of *sentence*: words, pairs, three words at the beginning of a clause, language, forms."""
     said = _form("lead").sub("", sentence.strip().rstrip(_ENDS))
+    found, forms, clauses = _features(sentence, said)
+    return found | {f"@{name}" for name in forms if _is_in(name, said, clauses)}
+
+
+def _features(sentence: str, said: str) -> tuple[set[str], tuple[str, ...], list[str]]:
+    """The features of *sentence* but for its forms, the forms to look for, and the clauses to look in."""
     words = ["^", *_words(said), "$"]
     found = {*words[1:-1], *(f"{one} {two}" for one, two in pairwise(words))}
     found |= {" ".join(words[at : at + 3]) for at, word in enumerate(words[:-2]) if word in _BREAKS}
     found.update(f"{word[:5]}~" for word in words if word.isascii() and len(word) > 5)
-    clauses = [said, *(_form("lead").sub("", clause) for clause in _form("clause").split(said) if clause)]
     language = _language(said)
     found.update({f"@{language}", "!"} if sentence.rstrip().endswith(("!", "\uff01")) else {f"@{language}"})
-    for name in ("any", "rule", "self", "moment", *_OWN[language]):
-        pattern = _form(name)
-        is_anywhere = name in ("any", "moment")
-        if pattern.search(said) if is_anywhere else any(map(pattern.match, clauses)):
-            found.add(f"@{name}")
-    return found
+    clauses = [said, *(_form("lead").sub("", part) for part in _form("clause").split(said) if part)]
+    return found, (*_OWN[language], "rule", "self", "any", "moment"), clauses
+
+
+def _is_in(name: str, said: str, clauses: list[str]) -> bool:
+    """Whether *said* has a form; most forms are looked for at the beginning of its *clauses*."""
+    form = _form(name)
+    return form.search(said) is not None if name in ("any", "moment") else any(map(form.match, clauses))
 
 
 def _words(text: str) -> Iterator[str]:
