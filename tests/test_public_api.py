@@ -39,29 +39,6 @@ def test_nothing_is_reachable_that_is_not_exported():
     assert {name for name in names if not name.startswith("_")} <= PROMISED
 
 
-@pytest.mark.parametrize("name", sorted(PROMISED - {"__version__"}))
-def test_every_public_name_says_what_it_is(name):
-    value = getattr(siltstone, name)
-    said = vars(value).get("__doc__") if inspect.isclass(value) else value.__doc__
-    assert said
-    assert not said.startswith(f"{name}("), "a dataclass's own signature is no docstring"
-
-
-@pytest.mark.parametrize("name", CLASSES)
-def test_every_public_method_says_what_it_does(name):
-    kind = getattr(siltstone, name)
-    methods = {
-        method: value
-        for owner in kind.__mro__
-        if owner.__module__.startswith("siltstone")
-        for method, value in vars(owner).items()
-        if not method.startswith("_") and (callable(value) or isinstance(value, property | classmethod))
-    }
-    assert [
-        method for method, value in methods.items() if not inspect.getdoc(getattr(kind, method, value))
-    ] == []
-
-
 def test_every_error_is_a_siltstone_error():
     errors = [name for name in CLASSES if issubclass(getattr(siltstone, name), BaseException)]
     assert len(errors) >= 7

@@ -20,8 +20,7 @@ from siltstone.engine import Compacted
 from siltstone.messages import read_history
 from siltstone.models import ExtractiveModel
 from siltstone.tokens import MESSAGE_TOKENS, TokenizerRule
-from strategies import histories, texts
-from strategies_values import PIXEL
+from strategies import PIXEL, histories, texts
 
 
 class Words:

@@ -39,8 +39,7 @@ from siltstone.messages import (
 )
 from siltstone.messages.conversion import convert
 from siltstone.messages.json_text import OWN_KEY
-from strategies import HISTORIES, histories, json_objects, texts
-from strategies_values import PIXEL
+from strategies import HISTORIES, PIXEL, histories, json_objects, texts
 
 BY_DIALECT = {
     "any": strategies.plain_messages(),

@@ -25,8 +25,7 @@ from siltstone.messages import (
     tombstone,
     validate_history,
 )
-from strategies import histories, texts
-from strategies_responses import responses_items
+from strategies import histories, responses_items, texts
 
 SAID = "the Grünwald plan"
 

@@ -20,8 +20,8 @@ from siltstone import Session, SimpleMemoryStore, _native
 from siltstone.errors import ConfigError, InternalError
 from siltstone.memory.convert import NewEntry
 from siltstone.messages import History
+from strategies import json_values
 from strategies_text import any_texts
-from strategies_values import json_values
 from vector_cases import cases
 
 

@@ -9,7 +9,7 @@ from siltstone.engine import Compacted
 from siltstone.memory.convert import message_of
 from siltstone.messages import KeyedSystemMessage
 from siltstone.session import state as states
-from strategies_messages import plain_messages
+from strategies import plain_messages
 
 
 def opened(store: MemoryStore) -> Session:
