@@ -1,10 +1,10 @@
 """Fits the weights by which standing wishes are told, from sentences that people wrote and labelled.
 
-python scripts/fit_standing.py tests/data/standing/*.tsv > python/siltstone/knowledge/standing.tsv
+python scripts/fit_standing.py tests/data/standing/*.tsv
 
 A line of a file is a label, 1 or 0, a tab, and a sentence. The docstrings and pages of the project are
 sentences of label 0, too, and each counts several times. The fit is a logistic regression with a square
-penalty, by Adam over all sentences. Weights are in hundredths; small ones leave.
+penalty, by Adam over all sentences. Weights are written in twentieths; small ones leave.
 """
 
 from __future__ import annotations
@@ -12,17 +12,18 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
+from zlib import compress
 
 import numpy as np
 
 from siltstone.knowledge.extract import sentences
 from siltstone.knowledge.standing import features
 
-PENALTY, STEPS, RATE = 0.7, 600, 0.03
+PENALTY, STEPS, RATE = 1.0, 600, 0.03
 WRITTEN = 3  # times that a sentence of the project counts
-LEAST = 15  # hundredths of the smallest weight that is kept
-ON_A_LINE = 2_000  # neighbours in the order of names
+LEAST = 0.1  # the smallest weight that is kept
 ROOT = Path(__file__).parents[1]
 
 
@@ -39,11 +40,11 @@ def labelled(paths: list[str]) -> Iterator[tuple[str, int]]:
                 yield from [(sentence, 0) for sentence in sentences(paragraph)] * WRITTEN
 
 
-def fitted(rows: list[set[str]], labels: list[int]) -> dict[str, float]:
-    """The weight of each feature that two sentences have; that of the empty feature is the bias."""
+def fitted(rows: list[set[int]], labels: list[int]) -> dict[int, float]:
+    """The weight of each feature that two sentences have; feature 0 is in all."""
     counts = Counter(name for row in rows for name in row)
-    place = {name: at for at, name in enumerate(["", *sorted(name for name in counts if counts[name] > 1)])}
-    known = [[0, *(place[name] for name in row if name in place)] for row in rows]
+    place = {name: at for at, name in enumerate(sorted(name for name in counts if counts[name] > 1))}
+    known = [[place[name] for name in row if name in place] for row in rows]
     column = np.fromiter((at for row in known for at in row), np.int64)
     row = np.repeat(np.arange(len(known)), [len(each) for each in known])
     target = np.array(labels, dtype=np.float64)
@@ -58,15 +59,14 @@ def fitted(rows: list[set[str]], labels: list[int]) -> dict[str, float]:
 
 
 def main() -> None:
-    """Prints the weights."""
+    """Writes the weights: the ways from hash to hash, low bytes and high bytes, then the weights."""
     data = list(labelled(sys.argv[1:]))
-    weights = fitted([features(sentence) for sentence, _ in data], [label for _, label in data])
-    lines: dict[tuple[int, int], list[str]] = {}
-    for place, (name, weight) in enumerate(sorted(weights.items())):
-        if abs(round(weight * 100)) >= LEAST or not name:
-            lines.setdefault((round(weight * 100), place // ON_A_LINE), []).append(name)
-    for (hundredths, _), names in sorted(lines.items()):
-        print(hundredths, *names, sep="\t")
+    fit = fitted([features(sentence) for sentence, _ in data], [label for _, label in data])
+    kept = {name: round(20 * weight) for name, weight in fit.items() if abs(weight) >= LEAST}
+    ways = [after - before for before, after in pairwise([0, *sorted(kept)])]
+    weights = [max(-128, min(127, kept[name])) + 128 for name in sorted(kept)]
+    table = [way % 256 for way in ways] + [way // 256 for way in ways] + weights
+    (ROOT / "python/siltstone/knowledge/standing.bin").write_bytes(compress(bytes(table), 9))
 
 
 if __name__ == "__main__":

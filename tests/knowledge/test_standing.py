@@ -1,4 +1,4 @@
-"""Standing wishes: messages that are no part of what the rule was fitted to, and what it may never do."""
+"""Standing wishes: messages, of which ``held`` is no part of what was learned, and what it never does."""
 
 from __future__ import annotations
 
@@ -24,19 +24,14 @@ def wishes(text: str) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("name", "least"),
-    [
-        ("short", {"en": 27, "de": 18, "es": 20, "zh": 20}),
-        ("dev", {"en": 38, "de": 18, "es": 20, "zh": 19}),
-        ("held", {"en": 25, "de": 16, "es": 16, "zh": 17}),
-    ],
+    ("name", "least", "most"), [("dev", (38, 19, 19, 19), 1), ("held", (28, 14, 17, 17), 8)]
 )
-def test_wishes_are_kept_and_few_other_messages_taken(name: str, least: dict[str, int]) -> None:
+def test_wishes_are_kept_and_few_other_messages_taken(name: str, least: tuple[int, ...], most: int) -> None:
     found = [(each, len(wishes(each["text"]))) for each in MESSAGES[name]]
     kept = Counter(each["lang"] for each, lines in found if each["wish"] and lines)
     taken = [lines for each, lines in found if not each["wish"]]
-    assert kept >= Counter(least)
-    assert sum(map(bool, taken)) <= 0.01 * len(taken)
+    assert kept >= Counter(dict(zip(("en", "de", "es", "zh"), least, strict=True)))
+    assert sum(map(bool, taken)) <= most  # of 500
     assert sum(taken) <= 0.1 * sum(lines for _, lines in found)  # 9 of 10 lines are wishes
 
 
@@ -54,7 +49,7 @@ def test_the_weights_are_those_of_the_labelled_sentences() -> None:
     said = [line.split("\t") for file in PLACE.glob("*.tsv") for line in file.read_text("utf-8").splitlines()]
     wanted = [is_standing(text) for label, text in said if label == "1"]
     others = [is_standing(text) for label, text in said if label == "0"]
-    assert sum(wanted) > 0.88 * len(wanted) > 5_000
+    assert sum(wanted) > 0.95 * len(wanted) > 10_000
     assert sum(others) < 0.01 * len(others)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cache
 from pathlib import Path
@@ -35,17 +35,13 @@ KINDS: Final[frozenset[str]] = frozenset({*FACT_TYPES, *IMPORTANCE})
 # The tables of words and patterns, which are in files.
 
 
-def rows_of(file: str) -> Iterator[list[str]]:
-    """The rows of a table *file* of this room."""
-    lines = Path(__file__).with_name(file).read_text("utf-8").splitlines()
-    return (line.split("\t") for line in lines if not line.startswith("#"))
-
-
 @cache
 def _tables() -> dict[str, list[tuple[str, str]]]:
     tables: dict[str, list[tuple[str, str]]] = {}
-    for table, key, text in rows_of("patterns.tsv"):
-        tables.setdefault(table, []).append((key, text))
+    for line in Path(__file__).with_name("patterns.tsv").read_text("utf-8").splitlines():
+        if not line.startswith("#"):
+            table, key, text = line.split("\t")
+            tables.setdefault(table, []).append((key, text))
     return tables
 
 

@@ -15,7 +15,7 @@ from siltstone.documented import tokens
 from siltstone.errors import ModelError
 from siltstone.knowledge.base import KINDS, STANDING, Fact, InMemoryFacts, new_fact, pattern, patterns
 from siltstone.knowledge.search import HybridFacts, entities_of, named, topics_of
-from siltstone.knowledge.standing import is_standing
+from siltstone.knowledge.standing import LEAST, SURE, is_standing
 from siltstone.knowledge.stored import MAX_CORRECTIONS, MAX_FACTS
 from siltstone.limits import is_context_overflow
 from siltstone.llm import CompletionRequest, Flow, UsageRecord
@@ -329,6 +329,7 @@ _CLASSES: Final = patterns("class")
 _SPECULATION: Final = pattern("speculation")
 _TALK: Final = pattern("talk")  #: sentences of a conversation about itself
 _OTHERS: Final = pattern("others")  #: texts that are made up, or that somebody else wrote
+_TALES: Final = pattern("tales")  #: texts about stories, where only what is surely a wish is one
 _MATERIAL: Final = pattern("material")  #: paragraphs of code, logs, tables, pages, and quoted mails
 _CODE: Final = re.compile(r"```.*?(?:```|\Z)|^\s*>[^\n]*", re.DOTALL | re.MULTILINE)
 _QUOTED: Final = pattern("quoted")
@@ -368,15 +369,18 @@ def has_wish(message: Message) -> bool:
     text = spoken_text(message)
     if len(text) > 2 * _END:  # what is pasted stands between the user's own words
         text = f"{text[:_END]}\n\n{text[-_END:]}"
-    return any(tags for _, _, tags in _stated(text))
+    least = _least(text)
+    return any(is_standing(said, least) for said in sentences(text))
 
 
 def _stated(text: str) -> Iterator[tuple[str, str, tuple[str, ...]]]:
     """The type, the content and the tags of each statement in *text*."""
     seen = set()
+    least = _least(text)
     for said in sentences(text):
-        tags = (STANDING,) if is_standing(said) else ()
-        kind, content = _stated_fact(said) or ("preference", said if tags else "")
+        tags = (STANDING,) if is_standing(said, least) else ()
+        stated = _stated_fact(said) if least == LEAST else None
+        kind, content = stated or ("preference", said if tags else "")
         content = content.strip().rstrip(".;。!！")
         if len(content.encode("utf-8", "replace")) >= 4 and content.lower() not in seen:
             seen.add(content.lower())
@@ -384,7 +388,7 @@ def _stated(text: str) -> Iterator[tuple[str, str, tuple[str, ...]]]:
 
 
 def sentences(text: str) -> Iterator[str]:
-    """The sentences of *text* that state something, without code, logs, stories, quotations and questions."""
+    """The sentences of *text* that state something, without code, logs, quotations and questions."""
     for paragraph in () if _OTHERS.search(text) else _CODE.sub("\n\n", text).split("\n\n"):
         if _MATERIAL.search(paragraph):
             continue
@@ -398,6 +402,11 @@ def sentences(text: str) -> Iterator[str]:
                 and not _SPECULATION.search(asked)
             ):
                 yield said
+
+
+def _least(text: str) -> int:
+    """The least sum of a standing wish in *text*."""
+    return SURE if _TALES.search(text) else LEAST
 
 
 def _stated_fact(said: str) -> tuple[str, str] | None:

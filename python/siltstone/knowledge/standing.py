@@ -4,10 +4,9 @@ These are rules ("never push to main"), limits ("the budget is 500 euros"), requ
 answer in French"), and what a user is, likes and cannot do ("I am allergic to shellfish"). What is said of
 one moment, as a question or a story, or of other people is none.
 
-A sentence has features: its words, pairs of words, its language, and forms of words in
-``standing_forms.tsv``. The sum of their weights decides. A line of ``standing.tsv`` is a weight and the
-features that have it; ``scripts/fit_standing.py`` fits the weights to labelled sentences in English, German,
-Spanish and Chinese.
+A sentence has features: its words, the beginnings of long ones, and two and three words in a row. Each has a
+weight, and the sum decides. ``standing.bin`` has the weights, which ``scripts/fit_standing.py`` fits to
+labelled sentences in English, German, Spanish and Chinese.
 """
 
 from __future__ import annotations
@@ -15,39 +14,29 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from functools import cache, lru_cache
-from itertools import pairwise
+from itertools import accumulate, pairwise
+from pathlib import Path
 from typing import Final
+from zlib import crc32, decompress
 
-from siltstone.knowledge.base import STANDING, Fact, patterns, rows_of, words_of
+from siltstone.knowledge.base import STANDING, Fact, patterns, words_of
 
-LEAST: Final = 70  #: hundredths: the sum from which on a sentence is a standing wish
+LEAST: Final = 16  #: twentieths: the sum from which on a sentence is a standing wish
+SURE: Final = 26  #: the same where a message is about a story or a text
+PLACES: Final = 16_777_213  #: a feature is known by its hash below this prime
 _WORD: Final = re.compile(
-    r"[^\W\d_]+(?:['\u2019][^\W\d_]+)?|\d+|[,;:\u2014\u2013\"\u201c\u201d\u00ab\u00bb\u201e`(\u2026]"
+    r"[^\W\d_]+(?:['\u2019][^\W\d_]+)?|\d+|[,;:!\u2014\u2013\"\u201c\u201d\u00ab\u00bb\u201e`(\u2026]"
 )
 _HAN: Final = re.compile(r"[\u3400-\u9fff]")
-_ENDS: Final = ".!;\u3002\uff01~ "
-_BREAKS: Final = frozenset("^,;:\u2014\u2013")
 _SETTLES: Final = patterns("settles")
 _BESIDE: Final = frozenset(words_of("beside").split())
 _DENIES: Final = frozenset(words_of("denies").split())
-_OWN: Final = {"zh": ("chinese",), "de": ("german",), "es": ("spanish",), "en": ()}  #: forms of a language
 
 
-def is_standing(sentence: str) -> bool:
-    """Whether *sentence*, which a user wrote himself, is a standing wish."""
-    said = _form("lead").sub("", sentence.strip().rstrip(_ENDS))
-    if _form("sure").match(said) and not _form("moment").search(said):
-        return True
+def is_standing(sentence: str, least: int = LEAST) -> bool:
+    """Whether *sentence*, which a user wrote himself, is a standing wish: its sum is at *least* so large."""
     weights = _weights()
-    found, forms, clauses = _features(sentence, said)
-    gains = {name: weights.get(f"@{name}", 0) for name in forms}
-    # The highest sum that is possible: a form counts until it is missed, or found to lower the sum.
-    most = sum(weights.get(name, 0) for name in ("", *found)) + sum(max(0, gain) for gain in gains.values())
-    for name, gain in gains.items():
-        if most < LEAST:
-            return False
-        most += min(0, gain if _is_in(name, said, clauses) else -gain)
-    return most >= LEAST
+    return sum([weights.get(place, 0) for place in features(sentence)]) >= least
 
 
 @lru_cache(4_096)
@@ -73,29 +62,15 @@ def resettles(new: Fact, old: Fact) -> str:
     return f"the newer wish settles the {now[0]}" if now and now[::2] == before[::2] else ""
 
 
-def features(sentence: str) -> set[str]:
-    """The features of *sentence*: words, pairs, three words at the beginning of a clause, language, forms."""
-    said = _form("lead").sub("", sentence.strip().rstrip(_ENDS))
-    found, forms, clauses = _features(sentence, said)
-    return found | {f"@{name}" for name in forms if _is_in(name, said, clauses)}
-
-
-def _features(sentence: str, said: str) -> tuple[set[str], tuple[str, ...], list[str]]:
-    """The features of *sentence* but for its forms, the forms to look for, and the clauses to look in."""
-    words = ["^", *_words(said), "$"]
-    found = {*words[1:-1], *(f"{one} {two}" for one, two in pairwise(words))}
-    found |= {" ".join(words[at : at + 3]) for at, word in enumerate(words[:-2]) if word in _BREAKS}
-    found.update(f"{word[:5]}~" for word in words if word.isascii() and len(word) > 5)
-    language = _language(said)
-    found.update({f"@{language}", "!"} if sentence.rstrip().endswith(("!", "\uff01")) else {f"@{language}"})
-    clauses = [said, *(_form("lead").sub("", part) for part in _form("clause").split(said) if part)]
-    return found, (*_OWN[language], "rule", "self", "any", "moment"), clauses
-
-
-def _is_in(name: str, said: str, clauses: list[str]) -> bool:
-    """Whether *said* has a form; most forms are looked for at the beginning of its *clauses*."""
-    form = _form(name)
-    return form.search(said) is not None if name in ("any", "moment") else any(map(form.match, clauses))
+def features(sentence: str) -> set[int]:
+    """The hashes of the features of *sentence*; 0 is always one."""
+    words = list(_words(sentence))
+    hashes = [1, *[crc32(word.encode("utf-8", "replace")) for word in words], 2]
+    pairs = list(pairwise(hashes))
+    found = {0, *hashes, *[3 * one + 5 * two for one, two in pairs]}
+    found.update([19 * one + 23 * two + 29 * last for (one, two), (_, last) in pairwise(pairs)])
+    found.update([31 * crc32(word[:5].encode("utf-8", "replace")) for word in words if len(word) > 5])
+    return {place % PLACES for place in found}
 
 
 def _words(text: str) -> Iterator[str]:
@@ -104,21 +79,10 @@ def _words(text: str) -> Iterator[str]:
         yield from word if _HAN.search(word) else ("0" if word[0].isdigit() else word,)
 
 
-def _language(said: str) -> str:
-    """The language of *said*, by its script and its common words."""
-    return next((name for name in ("zh", "de", "es") if _form(f"{name} words").search(said)), "en")
-
-
 @cache
-def _form(name: str) -> re.Pattern[str]:
-    rows = list(rows_of("standing_forms.tsv"))
-    parts = {kind.removeprefix("part:"): pattern for kind, pattern in rows if kind.startswith("part:")}
-    text = "|".join(f"(?:{pattern})" for kind, pattern in rows if kind == name)
-    for part, pattern in parts.items():
-        text = text.replace(f"<{part}>", pattern)
-    return re.compile(text, re.IGNORECASE)
-
-
-@cache
-def _weights() -> dict[str, int]:
-    return {name: int(weight) for weight, *names in rows_of("standing.tsv") for name in names}
+def _weights() -> dict[int, int]:
+    """The weight of each feature. The file has ways from hash to hash in low and high bytes, and weights."""
+    table = decompress(Path(__file__).with_name("standing.bin").read_bytes())
+    low, high, weights = (table[at * len(table) // 3 : (at + 1) * len(table) // 3] for at in range(3))
+    places = accumulate(near + 256 * far for near, far in zip(low, high, strict=True))
+    return {place: weight - 128 for place, weight in zip(places, weights, strict=True)}
