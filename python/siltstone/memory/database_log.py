@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Any, Final, Literal, TypeAlias
 
 from siltstone import _native
-from siltstone.errors import InvalidMessageError, StoreConflictError, StoreCorruptError
+from siltstone.errors import InvalidMessageError, StoreCorruptError
 from siltstone.memory import convert, log as logs
 from siltstone.memory.convert import NewEntry, compaction_to_row
 from siltstone.memory.limits import Limits
@@ -221,8 +221,9 @@ class DatabaseLog:
     """An append-only log of one session, and the rows that give views of it.
 
     Every write names the version that the worker has read, and an id of its own. If the session has another
-    version, the write raises ``StoreConflictError``, which carries ``expected`` and ``found``; nothing was
-    written. A write to a deleted session is accepted, keeps nothing, and returns no version.
+    version, the write raises ``StoreConflictError``, which carries ``expected`` and ``found``, each with the
+    values of a ``SessionVersion``; nothing was written. A write to a deleted session is accepted, keeps
+    nothing, and returns no version.
     """
 
     def __init__(
@@ -265,13 +266,9 @@ class DatabaseLog:
     ) -> logs.SessionVersion | None:
         """Writes *messages* at the end of the log, and *recalls*: durable, and all, when it returns."""
         title, write = self._checked(messages, expected) if messages else "", (expected, write_id)
-        try:
-            version = self._native.append_messages(
-                self._session_id, write, list(messages), clock, title, list(recalls)
-            )
-        except StoreConflictError as error:
-            _name_versions(error)
-            raise
+        version = self._native.append_messages(
+            self._session_id, write, list(messages), clock, title, list(recalls)
+        )
         if title:
             self._titled = True
         return self._same(version)
@@ -307,8 +304,7 @@ class DatabaseLog:
 
         found = self._limits.cut(entries)
         row, write = compaction_to_row(compaction), (expected, write_id)
-        with _Versions():
-            receipt = self._native.commit_compaction(self._session_id, write, row, found, clock, said)
+        receipt = self._native.commit_compaction(self._session_id, write, row, found, clock, said)
         self._titled = self._titled or bool(said[1])
         self._on_entries()
         return _receipt(receipt)
@@ -344,8 +340,7 @@ class DatabaseLog:
         self._limits.check_messages(messages, expected.next_seq)
         found = self._limits.cut(entries)
         changes, write = (list(withdrawn), list(gone), parent, list(messages), found), (expected, write_id)
-        with _Versions():
-            receipt = self._native.rewrite(self._session_id, write, compaction_to_row(row), changes, clock)
+        receipt = self._native.rewrite(self._session_id, write, compaction_to_row(row), changes, clock)
         self._is_searched = False  # *messages* may have the first request: the next write stores its title
         self._on_entries()
         return _receipt(receipt)
@@ -355,8 +350,7 @@ class DatabaseLog:
 
         The row stays in the log. Entries that a caller indexed stay too.
         """
-        with _Versions():
-            undone = self._native.undo_compaction(self._session_id, (expected, write_id), clock)
+        undone = self._native.undo_compaction(self._session_id, (expected, write_id), clock)
         head, withdrawn, version = undone
         return logs.UndoReceipt(head, withdrawn, _version(version))
 
@@ -364,22 +358,19 @@ class DatabaseLog:
         self, clock: str, *, expected: logs.SessionVersion, write_id: int
     ) -> logs.SessionVersion | None:
         """Writes the session's clock alone."""
-        with _Versions():
-            return _version(self._native.save_clock(self._session_id, (expected, write_id), clock))
+        return _version(self._native.save_clock(self._session_id, (expected, write_id), clock))
 
     def save_settings(
         self, settings: str, *, expected: logs.SessionVersion, write_id: int
     ) -> logs.SessionVersion | None:
         """Writes the settings of the session, a JSON text."""
-        with _Versions():
-            return _version(self._native.save_settings(self._session_id, (expected, write_id), settings))
+        return _version(self._native.save_settings(self._session_id, (expected, write_id), settings))
 
     def renew(
         self, derived_id: int, content: str, *, expected: logs.SessionVersion, write_id: int
     ) -> logs.SessionVersion | None:
         """Gives a forgotten derived text a new *content*; None if *derived_id* is no such text."""
-        with _Versions():
-            return _version(self._native.renew(self._session_id, (expected, write_id), derived_id, content))
+        return _version(self._native.renew(self._session_id, (expected, write_id), derived_id, content))
 
     def compactions(self) -> list[logs.CompactionRow]:
         """Every compaction ever committed, in order."""
@@ -463,27 +454,6 @@ class DatabaseLog:
             write_id=row.write_id,
             settings=row.settings,
         )
-
-
-class _Versions:
-    """Converts the tuples ``expected`` and ``found`` of a conflict to versions."""
-
-    __slots__ = ()
-
-    def __enter__(self) -> None:
-        """Does nothing."""
-
-    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
-        """Puts versions in the place of the tuples of *error*."""
-        if isinstance(error, StoreConflictError):
-            _name_versions(error)
-
-
-def _name_versions(error: StoreConflictError) -> None:
-    fields = vars(error)
-    for name in ("expected", "found"):
-        if isinstance(fields.get(name), tuple):
-            fields[name] = logs.SessionVersion(*fields[name])
 
 
 def _version(row: _Version | None) -> logs.SessionVersion | None:

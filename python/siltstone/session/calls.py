@@ -411,14 +411,18 @@ class SessionCalls:
 
     def search(self, query: str, limit: int, options: SearchOptions) -> list[SearchHit]:
         """``search``; hooks are told of damaged entries."""
-        limit, order = self._most(limit), options.get("order", "score")
+        return self._ordered(self._kept, query, self._most(limit), options)
+
+    def _ordered(self, find: _Find, query: str, limit: int, options: SearchOptions) -> list[SearchHit]:
+        """At most *limit* hits of *find*, which gives the best first, in the order that *options* name."""
+        order = options.get("order", "score")
         with self.core.one_look():
             if order == "score":
-                return self._kept(query, limit, options)
+                return find(query, limit, options)
             from siltstone.memory.hits import in_time, is_in_time, looked_at
 
             most = looked_at(limit) if is_in_time(order) else limit
-            found = self._kept(query, most, {**options, "order": "score"})
+            found = find(query, most, {**options, "order": "score"})
         return in_time(found, limit, explain=options.get("explain", False))
 
     def _kept(self, query: str, limit: int, options: SearchOptions) -> list[SearchHit]:
@@ -430,11 +434,7 @@ class SessionCalls:
             return self._found(query, limit, options)
         from siltstone.session.tools import ContextSearch, with_context
 
-        self.check_memory()
-        self.core.check_open()
-        scoped: SearchOptions = {**options, "scope": self.core.scope(options.get("scope"))}
-        hits = self.core.store.search(self.core.session_id, query, limit, **scoped)
-        self.core.tell_damage()
+        hits = self._stored(query, limit, options)
         if self._context is None:
             self._context = ContextSearch(self.core)
         return with_context(hits, self._context.search(query, limit, options))[:limit]
@@ -446,18 +446,22 @@ class SessionCalls:
 
     def _found(self, query: str, limit: int, options: SearchOptions) -> list[SearchHit]:
         """At most *limit* hits, best first, without messages that the last request shows."""
-        self.check_memory()
-        self.core.check_open()
-        scoped: SearchOptions = {**options, "scope": self.core.scope(options.get("scope"))}
         request = self.core.requests.last
         more = 0 if request is None or limit < 1 else count(request.shown)
-        hits = self.core.store.search(self.core.session_id, query, limit + more, **scoped)
-        self.core.tell_damage()
+        hits = self._stored(query, limit + more, options)
         if request is None:
             return hits
         self.core.follow()
         shows = self._in_context.shows
         return [hit for hit in hits if not shows(hit.session_id, hit.source_range)][:limit]
+
+    def _stored(self, query: str, limit: int, options: SearchOptions) -> list[SearchHit]:
+        """The hits of the store, best first."""
+        self.check_facts()
+        scoped: SearchOptions = {**options, "scope": self.core.scope(options.get("scope"))}
+        hits = self.core.store.search(self.core.session_id, query, limit, **scoped)
+        self.core.tell_damage()
+        return hits
 
     def memory_search_of_all(self, write: Writer, description: str) -> Tool:
         """The tool for a client that does not see the context: it finds what is in context, too."""
@@ -475,24 +479,22 @@ class SessionCalls:
         self, query: str, limit: int, *, find: _Find | None = None, **options: Unpack[SearchOptions]
     ) -> list[SearchHit]:
         """The hits of the model's tool: messages and saved facts, best first or in order of time."""
-        wanted = most = self._most(limit)
-        order = options.get("order", "score")
-        if order == "time":
-            from siltstone.memory.hits import in_time, looked_at
+        with_saved = partial(self._with_saved, find or self._found)
+        return self._ordered(with_saved, query, self._most(limit), options)
 
-            wanted = looked_at(most)
-        with self.core.one_look():
-            hits = (find or self._found)(query, wanted, {**options, "order": "score"})
-            if min(wanted, limit) and self.core.knowing.has_facts():
-                from heapq import merge  # few sessions have saved something
+    def _with_saved(self, find: _Find, query: str, limit: int, options: SearchOptions) -> list[SearchHit]:
+        """At most *limit* hits of *find* and saved facts, best first."""
+        hits = find(query, limit, options)
+        if limit < 1 or not self.core.knowing.has_facts():
+            return hits
+        from heapq import merge  # few sessions have saved something
 
-                from siltstone.session.learning import saved_hits
+        from siltstone.session.learning import saved_hits
 
-                since, until = options.get("since"), options.get("until")
-                saved = saved_hits(self.core, query, min(wanted, limit), since=since, until=until)
-                # A merge keeps the order inside each list. A reranker may have chosen that order.
-                hits = list(merge(saved, hits, key=lambda hit: -hit.score))
-        return in_time(hits, most) if order == "time" else hits[:most]
+        since, until = options.get("since"), options.get("until")
+        saved = saved_hits(self.core, query, limit, since=since, until=until)
+        # A merge keeps the order inside each list. A reranker may have chosen that order.
+        return list(merge(saved, hits, key=lambda hit: -hit.score))[:limit]
 
     def undo(self, call: Call) -> Steps[CompactionRecord | None]:
         """``undo_compaction``. It asks no model, but takes its turn like the calls that ask one."""

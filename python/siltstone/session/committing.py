@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
+from functools import partial
 from typing import Any
 
 from siltstone.compaction.base import Compaction, Compactor, Trigger
@@ -214,10 +216,7 @@ def commit(
     are the last ones of *read*, and are appended in the same transaction. *seconds* is the time that the
     compaction has taken so far. Gives the id of the compaction.
     """
-
-    def step() -> tuple[int, int, int, CacheBroken | None]:
-        return _commit(core, compaction, read, at, policy, trigger, tokens, seconds, entering)
-
+    step = partial(_commit, core, compaction, read, at, policy, trigger, tokens, seconds, entering)
     compaction_id, indexed, discarded, lost = core.locked(lambda: retried(step))
     if lost is not None:
         notify(core.hooks, lost)
@@ -261,20 +260,24 @@ def _commit(
     leaving = _leaving(compaction, read, new)
     entries = entries_of(core, leaving if core.indexed else [], read)
     still_shown = views.union((item.message.seq, item.message.seq + 1) for item in kept if _is_of_log(item))
-    row = rows.compaction_row(
-        compaction,
-        policy,
-        trigger,
-        view=stored,
-        new=[*new, *(state.view.measured(message, created_at) for message in compaction.asides)],
+    texts = [*new, *(state.view.measured(message, created_at) for message in compaction.asides)]
+    rules, sizes = rules_of(read.messages(), compaction, trigger), [view.rule.tokens(i.units) for i in texts]
+    row = logs.NewCompaction(
+        policy=policy.name,
+        reason=trigger.reason,
         covers=views.minus(views.line_of(core.rows, views.content_of(state.head), next_seq), still_shown),
+        view=stored,
+        derived=tuple(rows.derived_row(item, degraded=compaction.degraded) for item in texts),
         next_seq=next_seq,
-        tokens=tokens,
+        model=compaction.usage[-1].model if compaction.usage else "",
+        usage=json.dumps([asdict(record) for record in compaction.usage]),
+        state="" if compaction.state is None else json.dumps(compaction.state),
+        tokens_before=tokens[0],
+        tokens_after=tokens[1],
         messages_before=len(read),
+        messages_after=len(compaction.messages),
         created_at=created_at,
-        seconds=seconds,
-        rules=rules_of(read.messages(), compaction, trigger),
-        token_rule=view.rule,
+        notes=rows.notes_to(seconds, rules, trigger, sizes, suspect=compaction.suspect),
     )
     whole = unchanged(core, state.view, view)
     clock = state.clock.committed(compaction, trigger, at, *tokens).charged(compaction.usage).cut(whole)

@@ -17,7 +17,6 @@ from typing import Any, Final, Self, TypeVar
 from weakref import ref
 
 from siltstone.errors import StoreConflictError, StoreForkedError
-from siltstone.memory.log import SessionVersion
 
 T = TypeVar("T")
 
@@ -168,7 +167,7 @@ def retried(step: Callable[[], T]) -> T:
         try:
             return step()
         except StoreConflictError as error:
-            if not isinstance(vars(error).get("found"), SessionVersion):
+            if not isinstance(vars(error).get("found"), tuple):
                 raise
     return step()
 

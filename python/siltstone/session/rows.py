@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from siltstone import messages as chat
-from siltstone.compaction.base import Compaction, Compactor, Trigger
+from siltstone.compaction.base import Compaction, Trigger
 from siltstone.llm import UsageRecord
 from siltstone.memory import log
 from siltstone.memory.convert import NewEntry
@@ -18,8 +18,7 @@ from siltstone.messages.message import RULE_ROLES
 from siltstone.recall.base import RecallBlock
 from siltstone.session.host_list import unmarked_text
 from siltstone.session.redaction import Redacting
-from siltstone.session.state import Item, RangeSet
-from siltstone.tokens import TokenRule
+from siltstone.session.state import Item
 
 # The reasons of a compaction: why it kept a message, or took it out. One short code for each stretch.
 #
@@ -156,47 +155,6 @@ class Entries:
                 yield row if redacting is None else row._replace(content=redacting.text(row.content))
 
 
-def compaction_row(
-    compaction: Compaction,
-    policy: Compactor,
-    trigger: Trigger,
-    *,
-    view: tuple[log.ViewItem, ...],
-    new: Sequence[Item],
-    covers: RangeSet,
-    next_seq: int,
-    tokens: tuple[int, int],
-    messages_before: int,
-    created_at: int,
-    seconds: float | None,
-    rules: Sequence[RuleSpan],
-    token_rule: TokenRule,
-) -> log.NewCompaction:
-    """A compaction as a new row of the log. *tokens* are the sizes of the view before and after.
-
-    *seconds* is the time that the work took, if it is known. *rules* tell why each message stayed or left.
-    *token_rule* counts the tokens of the *new* texts.
-    """
-    sizes = [token_rule.tokens(item.units) for item in new]
-    return log.NewCompaction(
-        policy=policy.name,
-        reason=trigger.reason,
-        covers=covers,
-        view=view,
-        derived=tuple(derived_row(item, degraded=compaction.degraded) for item in new),
-        next_seq=next_seq,
-        model=compaction.usage[-1].model if compaction.usage else "",
-        usage=json.dumps([asdict(record) for record in compaction.usage]),
-        state="" if compaction.state is None else json.dumps(compaction.state),
-        tokens_before=tokens[0],
-        tokens_after=tokens[1],
-        messages_before=messages_before,
-        messages_after=len(compaction.messages),
-        created_at=created_at,
-        notes=_notes(seconds, rules, trigger, sizes, suspect=compaction.suspect),
-    )
-
-
 class UnwrittenRecall(NamedTuple):
     """A recall that is not in the log yet: time (ms since 1970), block, cap in tokens, seconds taken.
 
@@ -232,9 +190,10 @@ def committed(row: log.NewCompaction, derived_ids: Sequence[int]) -> log.NewComp
     return row._replace(view=view, derived=())
 
 
-def _notes(
+def notes_to(
     seconds: float | None, rules: Sequence[RuleSpan], trigger: Trigger, sizes: Sequence[int], *, suspect: bool
 ) -> str:
+    """How a compaction was made, as :func:`notes_of` reads it. *sizes* are the tokens of its new texts."""
     notes = {
         "ms": None if seconds is None else round(seconds * 1e3, 1),
         "rules": rules,
