@@ -5,10 +5,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from conversations import Raw, assistant, user
+from reference.groups import groups
 from siltstone import llm
 from siltstone.compaction import Compaction, Compactor, Skip, Trigger
 from siltstone.llm import CompletionRequest
-from siltstone.messages import Message, SubstituteMessage, groups, read_history
+from siltstone.messages import Message, SubstituteMessage, read_history
 from siltstone.systems.meerkat import CompactionConfig, ThresholdCompactor
 from siltstone.tokens import rule
 

@@ -13,6 +13,7 @@ from hypothesis import given, strategies as st
 
 import siltstone
 from compacting import SHORT
+from reference.groups import groups, in_flight
 from siltstone import messages
 from siltstone.compaction import Compactor
 from siltstone.compaction.results import ClearConfig, InPlaceConfig
@@ -304,11 +305,11 @@ def assert_laws(
             assert layered or not stays or not gone, "no two summaries"
         elif message.seq in pins:
             assert stays, "pinned messages survive"
-    if messages.in_flight(history):
+    if in_flight(history):
         newest = [message for message in history if messages.opens_turn(message)][-1]
         assert id(newest.raw) in retained, "the newest request survives"
     alone = set(replaced.values())  # a user's words may stay when the results beside them leave
-    for group in messages.groups(history):
+    for group in groups(history):
         bound = [id(history[at].raw) for at in group.positions if id(history[at].raw) not in alone]
         assert len({each in retained for each in bound}) <= 1, "no group is split"
 

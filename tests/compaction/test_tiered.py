@@ -10,6 +10,7 @@ from hypothesis import example, given, strategies as st
 
 from compacting import assistant, distinct, exchange, filler, outcome, system, user
 from playing import Play, shown
+from reference.groups import groups
 from siltstone import ConfigError, TieredCompactor, TieredConfig, estimate_tokens
 from siltstone.checks import reached_at, share_of
 from siltstone.compaction import Compaction, CompactionContext, Skip, Trigger
@@ -17,7 +18,7 @@ from siltstone.compaction.rewrite import summary_message
 from siltstone.config import read_settings
 from siltstone.engine import Compacted, Failed, Skipped
 from siltstone.events import CompactionCompleted, CompactionFailed, CompactionStarted, ExtractionFailed
-from siltstone.messages import Message, broken_tool_groups, groups, read_history, summary_level, unmarked
+from siltstone.messages import Message, broken_tool_groups, read_history, summary_level, unmarked
 from siltstone.systems.spacebot.config import FALLBACK_WINDOW, SUMMARY_PROMPT, WORKER_PROMPT
 from siltstone.systems.spacebot.run import aligned_cut
 from siltstone.tokens import rule

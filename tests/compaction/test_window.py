@@ -9,6 +9,7 @@ from hypothesis import given, strategies as st
 
 from compacting import assistant, distinct, exchange, filler, system, user
 from playing import Play, committed, said, shown
+from reference.groups import groups
 from shapes import ask, call, result, say
 from siltstone import ConfigError, ExtractiveModel, MemoryStore, Session, WindowCompactor
 from siltstone.compaction import CompactionContext, Trigger
@@ -17,7 +18,7 @@ from siltstone.compaction.without_model import smart_fallback_summary
 from siltstone.engine import Compacted, Failed, Skipped
 from siltstone.errors import StoreError, StoreOpenError
 from siltstone.events import ContextCritical, ContextWarning
-from siltstone.messages import encode, groups, read_history, repair, unmarked, validate_history
+from siltstone.messages import encode, read_history, repair, unmarked, validate_history
 from siltstone.messages.dialects.base import NO_RESULT
 from siltstone.systems.rustant import WindowConfig, tiers
 

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from compacting import Raw, assistant, exchange, user
+from reference import groups as twin
 from siltstone import CompactionConfig, ThresholdCompactor, compact, plan
 from siltstone._native import render_messages, rendered_tokens
 from siltstone.compaction.material import render
@@ -157,14 +158,9 @@ def assert_same(history: History, messages: Sequence[Message]) -> None:
     assert history.summaries == [at for at, m in enumerate(messages) if m.provenance == "compaction_summary"]
     assert history.unoriginal == [at for at, m in enumerate(messages) if m.provenance != "original"]
     assert outline.requests == [at for at, m in enumerate(messages) if opens_turn(m)]
-    spans = [outline.turn(number) for number in range(outline.turn_count)]
-    assert spans == [(turn.start, turn.end, turn.request) for turn in turns(messages)]
-    assert outline.in_flight == in_flight(messages)
-    grouped = groups(messages)
-    assert outline.pending == sorted(at for group in grouped if group.pending for at in group.positions)
-    ending = [found for at in range(len(messages)) if (found := outline.group_ending_at(at)) is not None]
-    by_end = sorted(grouped, key=lambda group: group.positions[-1])
-    assert ending == [list(group.positions) for group in by_end]
+    assert turns(history) == twin.turns(messages)
+    assert in_flight(history) is twin.in_flight(messages)
+    assert groups(history) == twin.groups(messages)
     assert outline.parts(0, len(messages)) == sum(len(m.parts) for m in messages)
     assert list(joined(history.numbers(0, len(history)))) == list(covered(messages))
     for name in RULES:

@@ -1,6 +1,5 @@
 """Where turns begin and end, which messages stay together, and their sequence numbers."""
 
-from collections import Counter
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
@@ -18,7 +17,6 @@ from siltstone.messages import (
     as_history,
     broken_tool_groups,
     groups,
-    in_flight,
     opens_turn,
     read_history,
     read_message,
@@ -27,53 +25,14 @@ from siltstone.messages import (
 from strategies import histories
 
 
-def marked(raw: dict[str, Any], provenance: Any) -> Message:
-    return read_message(raw, 0, provenance=provenance)
-
-
 def numbered(*items: Any) -> list[Message]:
     messages = [item if isinstance(item, Message) else read_message(item, 0) for item in items]
     return [replace(message, seq=seq) for seq, message in enumerate(messages)]
 
 
-@given(raws=histories())
-def test_turns_and_preamble_are_the_whole_history_in_order(raws: list[dict[str, Any]]) -> None:
-    history = read_history(raws)
-    found = turns(history)
-    edges = [turn.start for turn in found] + [len(history)]
-    assert [turn.end for turn in found] == edges[1:]
-    assert all(turn.start <= turn.request < turn.end for turn in found)
-    assert all(message.role in ("system", "developer") for message in history[: edges[0]])
-
-
-@given(raws=histories())
-def test_a_turn_has_one_request_and_it_is_no_tool_result(raws: list[dict[str, Any]]) -> None:
-    history = read_history(raws)
-    requests = {turn.request for turn in turns(history)}
-    for position, message in enumerate(history):
-        holds_result = any(part.kind == "tool_result" for part in message.parts)
-        words = any(part.kind == "text" and part.text.strip() for part in message.parts)
-        assert (position in requests) == (message.role == "user" and (words or not holds_result))
-
-
-@given(raws=histories(min_turns=1, ending="answered"))
-def test_an_answered_turn_is_not_in_flight(raws: list[dict[str, Any]]) -> None:
-    assert not in_flight(read_history(raws))
-
-
-@pytest.mark.parametrize("ending", ["asked", "pending"])
-def test_a_turn_that_waits_is_in_flight(ending: Any) -> None:
-    @given(raws=histories(min_turns=1, ending=ending))
-    def check(raws: list[dict[str, Any]]) -> None:
-        assert in_flight(read_history(raws))
-
-    check()
-
-
 def test_a_users_words_beside_results_open_a_turn() -> None:
     history = numbered(ask(), use("a"), results("a", text="stop, build B"), say())
     assert turns(history) == [Turn(0, 2, 0), Turn(2, 4, 2)]
-    assert History.of(history).outline.requests == [0, 2]
 
 
 @pytest.mark.parametrize("text", ["<system-reminder>\nmind the lint</system-reminder>", "  \n", ""])
@@ -93,7 +52,6 @@ def test_a_host_says_what_is_no_request() -> None:
     assert len(turns(history, rule)) == 1
     assert len(turns(history)) == 2
     assert History(raws, rule=rule).outline.requests == [0]
-    assert History.of(history, rule).outline.requests == [0]
     assert as_history(History(raws), rule).outline.requests == [0]
     assert not opens_turn(history[2], rule)
 
@@ -115,45 +73,20 @@ def test_a_host_is_asked_about_texts_beside_results_up_to_the_first_request() ->
     assert asked == ["[hook]", "build"] * 2
 
 
-def test_a_summary_opens_no_turn_and_lies_in_the_preamble() -> None:
+def test_a_summary_opens_no_turn_and_a_user_who_writes_like_one_opens_it() -> None:
     summary = SummaryMessage("[Context compacted] x", ((1, 5),))
     history = read_history([{"role": "system", "content": "s"}, summary, ask(), say()])
     assert turns(history) == [Turn(2, 4, 2)]
-
-
-def test_a_user_who_writes_like_a_summary_opens_a_turn() -> None:
     assert turns(numbered(ask("[Context compacted] I typed this"), say())) == [Turn(0, 2, 0)]
 
 
-@pytest.mark.parametrize("provenance", ["injected_context", "recalled_context"])
-def test_what_was_injected_before_a_request_belongs_to_its_turn(provenance: Any) -> None:
-    injected = marked(ask("for your information"), provenance)
-    history = numbered(ask(), say(), injected, injected, ask(), say())
-    assert turns(history) == [Turn(0, 2, 0), Turn(2, 6, 4)]
-
-
-@pytest.mark.parametrize("provenance", ["placeholder", "repaired"])
-def test_what_we_wrote_ourselves_opens_no_turn(provenance: Any) -> None:
-    assert turns(numbered(ask(), marked(ask(), provenance))) == [Turn(0, 2, 0)]
-
-
-def test_a_call_in_the_last_message_keeps_the_turn_in_flight() -> None:
-    assert in_flight(numbered(ask(), call("a")))
-    assert in_flight(numbered(ask(), thought(), use("a")))
-    assert in_flight(numbered(ask(), call("a", "b"), result("a")))
-
-
-@given(raws=histories())
-def test_every_message_is_in_exactly_one_group(raws: list[dict[str, Any]]) -> None:
-    counts = Counter(position for group in groups(read_history(raws)) for position in group.positions)
-    assert counts == Counter(range(len(raws)))
-
-
-@given(raws=histories())
-def test_groups_come_in_order_of_their_first_message(raws: list[dict[str, Any]]) -> None:
-    found = groups(read_history(raws))
-    assert [group.positions[0] for group in found] == sorted(group.positions[0] for group in found)
-    assert all(list(group.positions) == sorted(group.positions) for group in found)
+def test_what_was_injected_before_a_request_belongs_to_its_turn_and_opens_none() -> None:
+    provenance: Any
+    for provenance in ("injected_context", "recalled_context"):
+        beside = read_message(ask("for your information"), 0, provenance=provenance)
+        assert turns(numbered(ask(), say(), beside, beside, ask(), say())) == [Turn(0, 2, 0), Turn(2, 6, 4)]
+    for provenance in ("placeholder", "repaired"):
+        assert turns(numbered(ask(), read_message(ask(), 0, provenance=provenance))) == [Turn(0, 2, 0)]
 
 
 @given(raws=histories(), data=st.data())
@@ -163,31 +96,6 @@ def test_leaving_out_whole_groups_breaks_nothing(raws: list[dict[str, Any]], dat
     lost = {position for group in gone for position in group.positions}
     assert broken_tool_groups(raws) == 0
     assert broken_tool_groups([raw for at, raw in enumerate(raws) if at not in lost]) == 0
-
-
-@given(raws=histories(min_turns=1))
-def test_tearing_a_result_from_its_call_is_seen(raws: list[dict[str, Any]]) -> None:
-    """The check can fail: any history with a call and its result, once the calling message is gone."""
-    for group in groups(read_history(raws)):
-        history = read_history(raws)
-        called = [at for at in group.positions if any(p.kind == "tool_call" for p in history[at].parts)]
-        if called and len(group.positions) > 1 and not group.pending:
-            torn = [raw for at, raw in enumerate(raws) if at in group.positions and at not in called]
-            if any(part.kind == "tool_result" for m in read_history(torn) for part in m.parts):
-                assert broken_tool_groups(torn) >= 1
-
-
-@given(raws=histories(min_turns=1, ending="pending"))
-def test_only_the_group_at_the_end_is_pending(raws: list[dict[str, Any]]) -> None:
-    found = groups(read_history(raws))
-    pending = [group for group in found if group.pending]
-    assert len(pending) == 1
-    assert pending[0].positions[-1] == len(raws) - 1
-
-
-@given(raws=histories(ending="answered"))
-def test_nothing_is_pending_once_all_is_answered(raws: list[dict[str, Any]]) -> None:
-    assert not any(group.pending for group in groups(read_history(raws)))
 
 
 HM = {"role": "assistant", "content": "", "reasoning_content": "hm"}
@@ -272,12 +180,9 @@ def numbers(*raws: Any, first_seq: int = 0) -> list[int]:
     return [message.seq for message in read_history(raws, first_seq=first_seq)]
 
 
-def test_a_summary_twice_in_a_list_still_counts_up() -> None:
+def test_a_summary_counts_up_where_it_is_twice_in_a_list_or_covers_nothing() -> None:
     assert numbers(summary((0, 3)), summary((0, 3)), ask()) == [0, 3, 6]
     assert numbers(summary((0, 2), (5, 6)), summary((3, 6)), ask()) == [0, 6, 9]
-
-
-def test_a_summary_that_covers_nothing_takes_a_number_of_its_own() -> None:
     assert numbers(summary(), ask()) == [0, 1]
 
 
@@ -313,8 +218,7 @@ def test_a_compacted_history_keeps_its_numbers_when_it_is_read_again(case: Any) 
 def test_numbers_increase_and_nothing_is_covered_twice_whatever_is_in_the_list(items: Any) -> None:
     raws = [ask() if item is None else summary(*zip(item[::2], item[1::2], strict=False)) for item in items]
     history = read_history(raws)
-    seqs = [message.seq for message in history]
-    assert all(before < after for before, after in pairwise(seqs))
+    assert all(before.seq < after.seq for before, after in pairwise(history))
     covered = [seq for message in history for start, end in message.covers for seq in range(start, end)]
     originals = [message.seq for message in history if not message.covers]
     assert len(set(covered + originals)) == len(covered + originals)

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import pytest
 from hypothesis import example, given, strategies as st
 
-from reference.json import json_size
+from reference.tokens import json_size
 from siltstone import Session, SimpleMemoryStore, _native
 from siltstone.errors import ConfigError, InternalError
 from siltstone.memory.convert import NewEntry

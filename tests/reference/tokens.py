@@ -11,6 +11,11 @@ def text_size(text: str) -> tuple[int, int]:
     return len(text.encode("utf-8", "surrogatepass")), len(text)
 
 
+def json_size(value: object) -> tuple[int, int]:
+    """Bytes and code points of *value* as compact JSON without ASCII escapes."""
+    return text_size(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
+
+
 def bytes_over_four(size: tuple[int, int]) -> int:
     """Rule ``bytes/4``: a quarter of the bytes, rounded down."""
     return math.floor(size[0] / 4)

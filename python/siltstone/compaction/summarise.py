@@ -24,7 +24,7 @@ from siltstone.compaction.rewrite import joined
 from siltstone.errors import ModelError
 from siltstone.limits import is_context_overflow, provider_limit
 from siltstone.llm import LAST_RESORT, CompletionRequest, Flow, ToolCall, UsageRecord
-from siltstone.messages import MaterialItem, Message, groups
+from siltstone.messages import MaterialItem, Message, as_history
 from siltstone.messages.text import without_control
 from siltstone.tokens import TokenRule
 
@@ -466,9 +466,7 @@ def _batch(
 
 def _can_go_on(live: Sequence[Message], piece: int | None, token_rule: TokenRule) -> bool:
     """Whether *live* can be sent with an instruction at its end: it fits, and no call is pending."""
-    if any(group.pending for group in groups(live)):
-        return False
-    return piece is None or token_rule.count(live) <= piece
+    return not as_history(live).outline.pending and (piece is None or token_rule.count(live) <= piece)
 
 
 def _live_request(

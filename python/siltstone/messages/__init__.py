@@ -9,11 +9,8 @@ from siltstone.messages.dialects.base import Finding as Finding
 from siltstone.messages.groups import (
     Group as Group,
     Turn as Turn,
-    groups as groups,
-    in_flight as in_flight,
     is_request as is_request,
     opens_turn as opens_turn,
-    turns as turns,
 )
 from siltstone.messages.json_text import (
     DIGEST as DIGEST,
@@ -58,7 +55,13 @@ from siltstone.messages.message import (
     read_mark as read_mark,
     unmarked as unmarked,
 )
-from siltstone.messages.outline import History as History, as_history as as_history
+from siltstone.messages.outline import (
+    History as History,
+    as_history as as_history,
+    groups as groups,
+    in_flight as in_flight,
+    turns as turns,
+)
 from siltstone.messages.own_messages import (
     FORGOTTEN as FORGOTTEN,
     Identifier as Identifier,

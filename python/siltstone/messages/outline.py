@@ -16,7 +16,7 @@ from operator import attrgetter, sub
 from typing import Any, Protocol, TypeAlias, overload
 
 from siltstone._native import Outline
-from siltstone.messages.groups import is_reasoning_only, is_request, opens_turn
+from siltstone.messages.groups import Group, Turn, is_reasoning_only, is_request, opens_turn
 from siltstone.messages.message import REFERENCE, Message, Part, RawMessage, RequestRule
 from siltstone.messages.own_messages import Numbers, SummaryReader
 from siltstone.messages.read import read_message
@@ -31,6 +31,7 @@ CoreUnits: TypeAlias = tuple[str, list[int]]
 LineRow: TypeAlias = tuple[str, str, bool, bool, bool, int, list[TieRow]]
 
 _RAW, _SEQ, _ORIGIN = attrgetter("raw"), attrgetter("seq"), attrgetter("provenance")
+_POSITIONS = attrgetter("positions")
 
 
 class Measure(Protocol):
@@ -271,6 +272,42 @@ def as_history(messages: Sequence[Message], rule: RequestRule | None = None) -> 
     if isinstance(messages, History) and (rule is None or rule is messages.rule):
         return messages
     return History.of(messages, rule or is_request)
+
+
+def groups(history: Sequence[Message]) -> list[Group]:
+    """The groups of a history, in the order of their first messages; every message is in exactly one.
+
+    A call, all its results and the reasoning bound to it are one group. A result belongs to the latest call
+    before it with its id, so an id may be used again. A result without a call belongs to the latest reference
+    before it, which may stand for its call. These join groups: a message with several calls, unknown parts
+    with the same id or with the id of a call, and adjacent items with calls. An assistant message with only
+    reasoning is bound to the assistant messages directly after it. Any other message is a group of its own.
+    Time is linear.
+    """
+    outline = as_history(history).outline
+    waiting = set(outline.pending)
+    found = [outline.group_ending_at(at) for at in range(len(history))]
+    return sorted((Group(tuple(each), each[0] in waiting) for each in found if each), key=_POSITIONS)
+
+
+def turns(history: Sequence[Message], rule: RequestRule = is_request) -> list[Turn]:
+    """The turns of a history, in order. Messages before the first turn belong to none.
+
+    Args:
+        history: The messages.
+        rule: Decides which text beside tool results is a request.
+    """
+    outline = as_history(history, rule).outline
+    return [Turn(*outline.turn(number)) for number in range(outline.turn_count)]
+
+
+def in_flight(history: Sequence[Message], rule: RequestRule = is_request) -> bool:
+    """Whether the newest turn is still going on.
+
+    A turn is over if the history ends with an assistant message without pending calls. Injected messages at
+    the end do not count. A history without a turn has no turn in flight.
+    """
+    return as_history(history, rule).outline.in_flight
 
 
 def count_between(positions: Sequence[int], start: int, end: int) -> int:

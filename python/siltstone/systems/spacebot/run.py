@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from inspect import iscoroutinefunction
-from itertools import accumulate, chain
+from itertools import chain
 from math import inf
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final, TypeGuard
@@ -22,7 +22,7 @@ from siltstone.compaction.base import Checkpoint, Compaction, Skip, State, Trigg
 from siltstone.compaction.summarise import Brief, Calls, SummarizerOverflow, summarise
 from siltstone.errors import ModelError, SiltstoneError
 from siltstone.llm import LAST_RESORT, Completion, CompletionRequest, Flow, ToolCall, relayed
-from siltstone.messages import History, Message, RawMessage, as_history, groups, opens_turn, unmarked
+from siltstone.messages import History, Message, RawMessage, as_history, opens_turn, unmarked
 from siltstone.systems.spacebot.config import CHECKPOINT_PROMPT, FORK_MARKER, OVERFLOW_MARKER, SUMMARY_PROMPT
 from siltstone.tools.memory import SAVE, SAVE_NAME, read_memory
 
@@ -49,18 +49,11 @@ def aligned_cut(messages: Sequence[Message], fraction: float, floor: int, *, or_
     if most < 1:
         return 0
     wanted = min(max(1, share_of(count, fraction)), most)
-    splits = [0] * (count + 2)
-    latest = count
-    for group in groups(messages):
-        first, last = group.positions[0], group.positions[-1]
-        if group.pending:
-            latest = min(latest, first)
-        splits[first + 1] += 1
-        splits[last + 1] -= 1
-    depth = list(accumulate(splits))
-    after = range(wanted, min(most, latest) + 1)
-    before = range(min(wanted - 1, latest), 0, -1) if or_earlier else range(0)
-    return next((cut for places in (after, before) for cut in places if not depth[cut]), 0)
+    outline = as_history(messages).outline
+    latest, places = min(outline.pending, default=count), outline.breaks([(0, count)])
+    after = [cut for cut in places if wanted <= cut <= min(most, latest)]
+    before = [cut for cut in places if cut <= min(wanted - 1, latest)] if or_earlier else []
+    return next(chain(after, reversed(before)), 0)
 
 
 # The stack of summaries before the live messages of a view: their numbers, their turns, and their end.
