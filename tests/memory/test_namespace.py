@@ -244,10 +244,12 @@ class NamespaceMachine(RuleBasedStateMachine):
         if seq >= len(self.logs[session]):
             return
         self.store.forget(session_id=session, start=seq, end=seq + 1)
-        text, at, _ = self.logs[session][seq]
-        self.logs[session][seq] = text, at, True
-        for entry_id, (owner, entry) in list(self.entries.items()):
-            if owner == session and entry.source_range[0] <= seq < entry.source_range[1]:
+        log, own = self.logs[session], [each for each in self.entries if self.entries[each][0] == session]
+        behind = {each: {*range(len(log))[slice(*self.entries[each][1].source_range)]} for each in own}
+        gone = {seq}.union(*(seqs for seqs in behind.values() if seq in seqs))  # an entry, and all behind it
+        log[:] = [(text, at, was or each in gone) for each, (text, at, was) in enumerate(log)]
+        for entry_id in own:
+            if behind[entry_id] & gone:
                 del self.entries[entry_id]
 
     @rule(session=st.sampled_from(SESSIONS))
