@@ -37,7 +37,6 @@ __all__ = [
     "Found",
     "HashedTfIndex",
     "Hnsw",
-    "Leaving",
     "LogRow",
     "LogState",
     "Loose",
@@ -222,10 +221,8 @@ class Loose:
     def texts(self) -> list[str]:
         """The texts of the groups that have one, in the order of their first messages."""
 
-    def by_relevance(self, query: str, k1: float, b: float) -> Leaving:
-        """Orders the groups by the scores that a ``Bm25Index`` of their texts gives: the lowest leaves first.
-
-        Of equal scores the oldest leaves first; groups without a text leave last, the oldest first.
+    def relevance(self, query: str, k1: float, b: float) -> list[float]:
+        """The scores that a ``Bm25Index`` of :meth:`texts` gives them.
 
         Args:
             query: The query that they are scored for.
@@ -236,30 +233,23 @@ class Loose:
             ConfigError: *k1* or *b* is out of its bounds.
         """
 
-    def by_scores(self, scores: list[float]) -> Leaving:
-        """Orders the groups by a score for each of :meth:`texts`.
-
-        Raises:
-            ValueError: there are more or fewer *scores*.
-        """
-
-@final
-class Leaving:
-    """Groups in the order in which they leave."""
-
     def until(
-        self, units: tuple[str, list[int]] | list[int], most: int, spared: int | None
+        self, scores: list[float], units: tuple[str, list[int]] | list[int], most: int, spared: int | None
     ) -> tuple[list[int], int]:
         """The positions that leave until at most *most* units are left, ascending, and the units left.
 
+        The group of the lowest score leaves first, of equal scores the oldest; groups without a text leave
+        last, the oldest first.
+
         Args:
+            scores: A score for each of :meth:`texts`.
             units: The running sums of the messages' units; or the arguments of :meth:`Outline.sums` for
                 them.
             most: The most units that may be left; below 0, all leave.
             spared: The position of a message whose group stays.
 
         Raises:
-            ValueError: *units* are not of this history.
+            ValueError: *units* are not of this history, or there are more or fewer *scores*.
         """
 
 def parted(raws: list[Any], gone: list[int]) -> tuple[list[Any], list[Any]]:

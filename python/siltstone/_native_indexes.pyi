@@ -51,10 +51,11 @@ class Hnsw:
         """The bytes that :meth:`save` writes."""
 
     def add(self, vectors: Any) -> tuple[int, int]:
-        """Adds rows of float32, all finite; returns the first of their ids, and the end of the range."""
+        """Adds rows; returns the first of their ids, and the end of the range.
 
-    def add_sparse(self, indptr: Any, indices: Any, values: Any) -> tuple[int, int]:
-        """Adds rows of counts, or of numbers proportional to counts, in CSR form (int64, int32, float32)."""
+        Rows are float32, all finite; or counts, or numbers proportional to counts, as the three arrays of CSR
+        (int64, int32, float32).
+        """
 
     def remove(self, ids: Sequence[int]) -> None:
         """Removes all of the rows, or none; ``EntryNotFoundError`` for an id that is not there."""
@@ -65,11 +66,6 @@ class Hnsw:
         There are ``min(k, len(self))`` places for each query; places without a row have the id 2**64 - 1
         and the distance infinity. *plan* is ``"scan"``, ``"graph"``, or None for the faster one.
         """
-
-    def search_sparse(
-        self, indptr: Any, indices: Any, values: Any, k: int, ef: int | None, plan: str | None
-    ) -> tuple[bytearray, bytearray]:
-        """The same for queries in CSR form."""
 
     def __len__(self) -> int: ...
     @property

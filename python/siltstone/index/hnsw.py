@@ -140,9 +140,7 @@ class HnswIndex(Index):
             ConfigError: another shape or type, NaN, a number that float32 cannot hold, or for ``"sparse"`` a
                 negative number or numbers that are not proportional to counts. Nothing is added then.
         """
-        if self.storage == "sparse":
-            return serial(*self._core.add_sparse(*_csr(vectors)))
-        return serial(*self._core.add(as_rows(vectors, self.dim)))  # type: ignore[arg-type]
+        return serial(*self._core.add(self._rows(vectors, "vectors")[0]))
 
     def remove(self, ids: Iterable[int] | int) -> None:
         """Removes all of the rows, or none. They are not found from then on.
@@ -175,14 +173,9 @@ class HnswIndex(Index):
             ConfigError: another shape or type, a number that is not finite, ``k < 0``, ``ef < 1``, or an
                 unknown plan.
         """
-        if self.storage == "sparse":
-            matrix = _csr(query if isinstance(query, tuple) else as_query(query, self.dim))
-            if len(matrix[0]) != 2:
-                raise ConfigError(
-                    f"query must be one row, got {len(matrix[0]) - 1}; use search_batch", field="query"
-                )
-            return first_row(self._core.search_sparse(*matrix, *_options(k, ef, plan)), "f")
-        row = as_query(query, self.dim)  # type: ignore[arg-type]
+        row, count = self._rows(query if isinstance(query, tuple) else as_query(query, self.dim), "query")
+        if count != 1:
+            raise ConfigError(f"query must be one row, got {count}; use search_batch", field="query")
         return first_row(self._core.search(row, *_options(k, ef, plan)), "f")
 
     def search_batch(
@@ -194,12 +187,16 @@ class HnswIndex(Index):
             Ids and distances of shape (n, min(k, len(self))). The row of a query that finds fewer is padded
             with the id 2**64 - 1 and the distance infinity.
         """
+        rows, count = self._rows(queries, "queries")
+        return table(self._core.search(rows, *_options(k, ef, plan)), count, "f")
+
+    def _rows(self, rows: ArrayLike | SparseRows, field: str) -> tuple[Any, int]:
+        """*rows* as the core takes them, and their number."""
         if self.storage == "sparse":
-            matrix = _csr(queries)
-            answer = self._core.search_sparse(*matrix, *_options(k, ef, plan))
-            return table(answer, len(matrix[0]) - 1, "f")
-        rows = as_rows(queries, self.dim, "queries")  # type: ignore[arg-type]
-        return table(self._core.search(rows, *_options(k, ef, plan)), len(rows), "f")
+            matrix = _csr(rows)
+            return matrix, len(matrix[0]) - 1
+        array = as_rows(rows, self.dim, field)  # type: ignore[arg-type]
+        return array, len(array)
 
     def stats(self) -> dict[str, Any]:
         """Its sizes.

@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Final, Literal, TypeAlias
 from weakref import WeakValueDictionary
 
 from siltstone import checks
-from siltstone._native import Leaving, Loose, parted
+from siltstone._native import Loose, parted
 from siltstone.archive.live import HASHED, ContextArchive
 from siltstone.checks import setting, share_of
 from siltstone.compaction import rewrite
@@ -143,6 +143,7 @@ def recent_query(read: History, most: int = REQUESTS) -> str:
 
 Cut: TypeAlias = Mapping[int, Substitute]  # of the messages at these positions
 FIRST_PLACES = 3  # where a host's own summary may stand
+_Ranked: TypeAlias = tuple[Loose, list[float]]  # groups that may leave, and scores of those with a text
 _kept = KeptBm25()  # each request of a session asks for the same texts again
 _K1, _B = 1.2, 0.75  # the parameters of BM25, as in the searches
 _ALONE = "alone"
@@ -373,23 +374,22 @@ class _Trim:
             gone, _ = self._left_out(ranked, target, opening)
         return set(range(len(self._read))).difference(gone)
 
-    def _ranked(self) -> Leaving:
-        """The groups that may leave, in the order of leaving; groups without text come last."""
-        read = self._read
-        recalled = OPEN, lambda at: is_recalled(read[at])
-        loose = Loose(read.outline, self._raws, list(self._protected()), self._rendered, recalled)
+    def _ranked(self) -> _Ranked:
+        """The groups that may leave, and the scores of those with a text."""
+        recalled = OPEN, lambda at: is_recalled(self._read[at])
+        loose = Loose(self._read.outline, self._raws, list(self._protected()), self._rendered, recalled)
         if self._config.documented:
-            return loose.by_scores(_kept.scores(self._query, loose.texts()))
-        return loose.by_relevance(self._query, _K1, _B)
+            return loose, _kept.scores(self._query, loose.texts())
+        return loose, loose.relevance(self._query, _K1, _B)
 
-    def _left_out(self, ranked: Leaving, target: int, spared: int | None = None) -> tuple[list[int], int]:
+    def _left_out(self, ranked: _Ranked, target: int, spared: int | None = None) -> tuple[list[int], int]:
         """The positions that must leave, ascending, and the tokens of the rest.
 
         The group of the position *spared* stays.
         """
         units = range(self._units + 1)
         most = bisect_right(units, target, key=self._rule.tokens) - 1
-        gone, left = ranked.until(self._sums, most, spared)
+        gone, left = ranked[0].until(ranked[1], self._sums, most, spared)
         return gone, self._rule.tokens(left)
 
     @cached_property

@@ -22,6 +22,15 @@ pub enum AnyHnsw {
     Sparse(Hnsw<Sparse>),
 }
 
+/// Rows for an index, or queries: of one of two kinds.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Rows {
+    /// A matrix of floats, row after row.
+    Floats(Vec<f32>),
+    /// Rows of counts.
+    Counts(Vec<SparseRow>),
+}
+
 /// The bounds of a search.
 #[derive(Clone, Copy, Debug)]
 pub struct Bounds {
@@ -75,23 +84,20 @@ impl AnyHnsw {
         each!(self, index => index.to_bytes())
     }
 
-    /// Adds the rows of a matrix, and returns their ids.
+    /// Adds rows, and returns their ids.
     ///
     /// # Errors
     ///
-    /// `ErrorKind::InvalidArgument` for an index of counts; otherwise the errors of [`rows`] and of [`Hnsw::add`].
-    pub fn add(&self, matrix: &[f32]) -> Result<Range<u32>> {
-        let index = self.dense()?;
-        index.add(rows(matrix, index.dimension(), "vectors")?)
-    }
-
-    /// Adds rows of counts, and returns their ids.
-    ///
-    /// # Errors
-    ///
-    /// `ErrorKind::InvalidArgument` for an index of floats; otherwise the errors of [`Hnsw::add`].
-    pub fn add_sparse(&self, rows: &[SparseRow]) -> Result<Range<u32>> {
-        self.sparse()?.add(rows)
+    /// `ErrorKind::InvalidArgument` for rows of another kind than those of the index; otherwise the errors of [`rows`]
+    /// and of [`Hnsw::add`].
+    pub fn add(&self, vectors: &Rows) -> Result<Range<u32>> {
+        match (self, vectors) {
+            (Self::I8(index), Rows::Floats(matrix)) => {
+                index.add(rows(matrix, index.dimension(), "vectors")?)
+            }
+            (Self::Sparse(index), Rows::Counts(rows)) => index.add(rows),
+            _ => Err(wrong_kind()),
+        }
     }
 
     /// Removes rows, as [`Hnsw::remove`].
@@ -103,35 +109,26 @@ impl AnyHnsw {
         each!(self, index => index.remove(ids))
     }
 
-    /// Calls `found` for each row of a matrix, with the rows nearest to it.
+    /// Calls `found` for each of the queries, with the rows nearest to it.
     ///
     /// # Errors
     ///
-    /// `ErrorKind::InvalidArgument` for an index of counts; otherwise the errors of [`rows`].
+    /// `ErrorKind::InvalidArgument` for queries of another kind than the rows of the index; otherwise the errors of
+    /// [`rows`].
     pub fn search(
         &self,
-        matrix: &[f32],
+        queries: &Rows,
         bounds: Bounds,
         found: impl FnMut(&[Neighbor]),
     ) -> Result<()> {
-        let index = self.dense()?;
-        let queries = rows(matrix, index.dimension(), "queries")?;
-        search(index, queries, bounds, found);
-        Ok(())
-    }
-
-    /// Calls `found` for each row of counts, with the rows nearest to it.
-    ///
-    /// # Errors
-    ///
-    /// `ErrorKind::InvalidArgument` for an index of floats.
-    pub fn search_sparse(
-        &self,
-        queries: &[SparseRow],
-        bounds: Bounds,
-        found: impl FnMut(&[Neighbor]),
-    ) -> Result<()> {
-        search(self.sparse()?, queries, bounds, found);
+        match (self, queries) {
+            (Self::I8(index), Rows::Floats(matrix)) => {
+                let queries = rows(matrix, index.dimension(), "queries")?;
+                search(index, queries, bounds, found);
+            }
+            (Self::Sparse(index), Rows::Counts(rows)) => search(index, rows, bounds, found),
+            _ => return Err(wrong_kind()),
+        }
         Ok(())
     }
 
@@ -173,20 +170,6 @@ impl AnyHnsw {
     pub fn figures(&self) -> Figures {
         each!(self, index => index.figures())
     }
-
-    fn dense(&self) -> Result<&Hnsw<Int8>> {
-        match self {
-            Self::I8(index) => Ok(index),
-            Self::Sparse(_) => Err(wrong_kind()),
-        }
-    }
-
-    fn sparse(&self) -> Result<&Hnsw<Sparse>> {
-        match self {
-            Self::Sparse(index) => Ok(index),
-            Self::I8(_) => Err(wrong_kind()),
-        }
-    }
 }
 
 fn search<'a, S: Space>(
@@ -223,10 +206,14 @@ mod tests {
         plan: None,
     };
 
+    fn floats(numbers: &[f32]) -> Rows {
+        Rows::Floats(numbers.to_vec())
+    }
+
     #[test]
     fn rows_of_floats_are_found_and_read_back() {
         let index = AnyHnsw::new(2, "i8", HnswParams::default()).unwrap();
-        assert_eq!(index.add(&[1.0, 0.0, 0.0, 1.0]).unwrap(), 0..2);
+        assert_eq!(index.add(&floats(&[1.0, 0.0, 0.0, 1.0])).unwrap(), 0..2);
         let again = AnyHnsw::from_bytes(&index.to_bytes()).unwrap();
         for index in [&index, &again] {
             assert_eq!(
@@ -235,26 +222,32 @@ mod tests {
             );
             let mut ids = Vec::new();
             let found = |found: &[Neighbor]| ids.push(found[0].id);
-            index.search(&[0.0, 3.0, 2.0, 0.1], BOUNDS, found).unwrap();
+            index
+                .search(&floats(&[0.0, 3.0, 2.0, 0.1]), BOUNDS, found)
+                .unwrap();
             assert_eq!(ids, [1, 0]);
         }
-        assert!(index.add_sparse(&[]).is_err());
-        assert!(index.search_sparse(&[], BOUNDS, |_| ()).is_err());
+        assert!(index.add(&Rows::Counts(Vec::new())).is_err());
+        assert!(
+            index
+                .search(&Rows::Counts(Vec::new()), BOUNDS, |_| ())
+                .is_err()
+        );
     }
 
     #[test]
     fn rows_of_counts_go_into_an_index_of_counts_alone() {
         let index = AnyHnsw::new(4096, "sparse", HnswParams::default()).unwrap();
-        let row = SparseRow::of_weights(&[7], &[1.0]).unwrap();
-        assert_eq!(index.add_sparse(std::slice::from_ref(&row)).unwrap(), 0..1);
+        let rows = Rows::Counts(vec![SparseRow::of_weights(&[7], &[1.0]).unwrap()]);
+        assert_eq!(index.add(&rows).unwrap(), 0..1);
         let mut ids = Vec::new();
         let found = |found: &[Neighbor]| ids.push(found[0].id);
-        index.search_sparse(&[row], BOUNDS, found).unwrap();
+        index.search(&rows, BOUNDS, found).unwrap();
         assert_eq!(ids, [0]);
         index.remove(&[0]).unwrap();
         assert!(index.is_empty());
-        assert!(index.add(&[1.0; 4096]).is_err());
-        assert!(index.search(&[], BOUNDS, |_| ()).is_err());
+        assert!(index.add(&floats(&[1.0; 4096])).is_err());
+        assert!(index.search(&floats(&[]), BOUNDS, |_| ()).is_err());
         assert!(AnyHnsw::new(2, "f8", HnswParams::default()).is_err());
     }
 }

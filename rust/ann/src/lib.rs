@@ -16,7 +16,7 @@ pub mod simd;
 pub mod space;
 mod store_graph;
 
-pub use any::{AnyHnsw, Bounds};
+pub use any::{AnyHnsw, Bounds, Rows};
 pub use hnsw::{Figures, Hnsw, HnswParams, storage_of};
 pub use plan::{Plan, SCANNED, SCANNED_ROWS};
 pub use store_graph::GRAPH;

@@ -1,11 +1,8 @@
 //! Rows and ids of an index as Python buffers, and its answers as bytes.
 
-use pyo3::buffer::{Element, PyBuffer};
-use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyByteArray;
-use siltstone_ann::space::sparse_rows;
-use siltstone_core::{Error, ErrorKind, Result as CoreResult, SparseRow};
+use siltstone_core::{Error, ErrorKind, Result as CoreResult};
 
 /// The ids and values of the best hits of each query, row after row.
 pub(crate) type Found<'py> = (Bound<'py, PyByteArray>, Bound<'py, PyByteArray>);
@@ -70,42 +67,6 @@ pub(crate) fn row_to_bytes(
         }
         Ok(())
     })
-}
-
-/// Rows of counts from the three arrays of a sparse matrix.
-pub(crate) struct Matrix {
-    starts: Vec<i64>,
-    buckets: Vec<i32>,
-    values: Vec<f32>,
-}
-
-impl Matrix {
-    pub(crate) fn of(
-        py: Python<'_>,
-        indptr: &PyBuffer<i64>,
-        indices: &PyBuffer<i32>,
-        values: &PyBuffer<f32>,
-    ) -> PyResult<Self> {
-        Ok(Self {
-            starts: copied(py, indptr)?,
-            buckets: copied(py, indices)?,
-            values: copied(py, values)?,
-        })
-    }
-
-    pub(crate) fn rows(&self, field: &str) -> CoreResult<Vec<SparseRow>> {
-        sparse_rows(&self.starts, &self.buckets, &self.values, field)
-    }
-}
-
-fn copied<T: Element>(py: Python<'_>, buffer: &PyBuffer<T>) -> PyResult<Vec<T>> {
-    if buffer.dimensions() == 1 {
-        buffer.to_vec(py)
-    } else {
-        Err(PyTypeError::new_err(
-            "a part of a sparse matrix has one dimension",
-        ))
-    }
 }
 
 /// `ids` as numbers of rows or texts. The error names the first id that the index lacks, and calls it `what`.

@@ -2,16 +2,19 @@
 
 use std::path::PathBuf;
 
-use pyo3::buffer::PyBuffer;
+use pyo3::buffer::{Element, PyBuffer};
+use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::PyBytes;
-use siltstone_ann::{AnyHnsw, Bounds, HnswParams};
+use siltstone_ann::space::sparse_rows;
+use siltstone_ann::{AnyHnsw, Bounds, HnswParams, Plan, Rows};
 use siltstone_core::index::Neighbor;
 use siltstone_core::index_file;
 
-use crate::buffers::{Found, Matrix, Table, known};
+use crate::buffers::{Found, Table, known};
 use crate::error::{run_detached, to_exception};
+use crate::record::Named;
 
 /// An approximate index: a graph over rows.
 #[pyclass(frozen, module = "siltstone._native")]
@@ -50,21 +53,9 @@ impl Hnsw {
         Ok(PyBytes::new(py, &file))
     }
 
-    fn add(&self, py: Python<'_>, vectors: PyBuffer<f32>) -> PyResult<(u32, u32)> {
-        let values = vectors.to_vec(py)?;
-        let ids = run_detached(py, || self.0.add(&values))?;
-        Ok((ids.start, ids.end))
-    }
-
-    fn add_sparse(
-        &self,
-        py: Python<'_>,
-        indptr: PyBuffer<i64>,
-        indices: PyBuffer<i32>,
-        values: PyBuffer<f32>,
-    ) -> PyResult<(u32, u32)> {
-        let matrix = Matrix::of(py, &indptr, &indices, &values)?;
-        let ids = run_detached(py, || self.0.add_sparse(&matrix.rows("vectors")?))?;
+    fn add(&self, py: Python<'_>, vectors: RowsIn) -> PyResult<(u32, u32)> {
+        let rows = vectors.read(py, "vectors")?;
+        let ids = run_detached(py, || self.0.add(&rows))?;
         Ok((ids.start, ids.end))
     }
 
@@ -75,38 +66,18 @@ impl Hnsw {
     fn search<'py>(
         &self,
         py: Python<'py>,
-        queries: PyBuffer<f32>,
+        queries: RowsIn,
         k: usize,
         ef: Option<usize>,
-        plan: Option<&str>,
+        plan: Option<Named<Plan>>,
     ) -> PyResult<Found<'py>> {
-        let values = queries.to_vec(py)?;
-        let bounds = self.bounds(py, k, ef, plan)?;
+        let (queries, plan) = (queries.read(py, "queries")?, plan.map(|Named(plan)| plan));
+        let k = k.min(self.0.len());
         let found = run_detached(py, || {
-            let mut table = table(bounds.k);
-            self.0
-                .search(&values, bounds, |found| table.push(found.iter().map(pair)))?;
-            Ok(table)
-        })?;
-        Ok(found.cross(py))
-    }
-
-    fn search_sparse<'py>(
-        &self,
-        py: Python<'py>,
-        indptr: PyBuffer<i64>,
-        indices: PyBuffer<i32>,
-        values: PyBuffer<f32>,
-        k: usize,
-        ef: Option<usize>,
-        plan: Option<&str>,
-    ) -> PyResult<Found<'py>> {
-        let matrix = Matrix::of(py, &indptr, &indices, &values)?;
-        let bounds = self.bounds(py, k, ef, plan)?;
-        let found = run_detached(py, || {
-            let (queries, mut table) = (matrix.rows("queries")?, table(bounds.k));
-            self.0
-                .search_sparse(&queries, bounds, |found| table.push(found.iter().map(pair)))?;
+            let mut table = Table::new(k, f32::INFINITY.to_ne_bytes());
+            self.0.search(&queries, Bounds { k, ef, plan }, |found| {
+                table.push(found.iter().map(pair));
+            })?;
             Ok(table)
         })?;
         Ok(found.cross(py))
@@ -150,24 +121,36 @@ impl Hnsw {
     }
 }
 
-impl Hnsw {
-    /// The bounds of a search. `k` is at most the number of rows.
-    fn bounds(
-        &self,
-        py: Python<'_>,
-        k: usize,
-        ef: Option<usize>,
-        plan: Option<&str>,
-    ) -> PyResult<Bounds> {
-        let plan = plan.map(str::parse).transpose();
-        let plan = plan.map_err(|error| to_exception(py, &error))?;
-        let k = k.min(self.0.len());
-        Ok(Bounds { k, ef, plan })
+/// Rows as Python has them: a matrix of floats, or the three arrays of a sparse matrix of counts.
+#[derive(FromPyObject)]
+enum RowsIn {
+    Sparse(PyBuffer<i64>, PyBuffer<i32>, PyBuffer<f32>),
+    Dense(PyBuffer<f32>),
+}
+
+impl RowsIn {
+    /// The rows. `field` is their name in messages.
+    fn read(&self, py: Python<'_>, field: &str) -> PyResult<Rows> {
+        match self {
+            Self::Dense(matrix) => matrix.to_vec(py).map(Rows::Floats),
+            Self::Sparse(starts, buckets, values) => {
+                let starts = copied(py, starts)?;
+                let (buckets, values) = (copied(py, buckets)?, copied(py, values)?);
+                let rows = run_detached(py, || sparse_rows(&starts, &buckets, &values, field))?;
+                Ok(Rows::Counts(rows))
+            }
+        }
     }
 }
 
-fn table(columns: usize) -> Table<4> {
-    Table::new(columns, f32::INFINITY.to_ne_bytes())
+fn copied<T: Element>(py: Python<'_>, buffer: &PyBuffer<T>) -> PyResult<Vec<T>> {
+    if buffer.dimensions() == 1 {
+        buffer.to_vec(py)
+    } else {
+        Err(PyTypeError::new_err(
+            "a part of a sparse matrix has one dimension",
+        ))
+    }
 }
 
 #[expect(

@@ -15,7 +15,8 @@ use siltstone_core::simd::Level;
 
 use crate::bm25::Locked;
 use crate::buffers::{Found, Table, check_room, known, row_to_bytes};
-use crate::error::{run_detached, to_exception};
+use crate::error::run_detached;
+use crate::record::Named;
 use crate::text::{Text, borrow_all};
 
 /// Texts in an index by cosine. It is safe to use from many threads.
@@ -28,15 +29,11 @@ pub(crate) struct HashedTfIndex {
 #[pymethods]
 impl HashedTfIndex {
     #[new]
-    fn new(py: Python<'_>, hash_rule: &str) -> PyResult<Self> {
-        let rule = hash_rule
-            .parse()
-            .map_err(|error| to_exception(py, &error))?;
-        let index = run_detached(py, || Ok(Index::default()))?;
-        Ok(Self {
-            rule,
-            index: Locked::new(index),
-        })
+    fn new(hash_rule: Named<HashRule>) -> Self {
+        Self {
+            rule: hash_rule.0,
+            index: Locked::new(Index::default()),
+        }
     }
 
     #[staticmethod]

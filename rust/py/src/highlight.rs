@@ -2,10 +2,12 @@
 
 use pyo3::prelude::*;
 use pyo3::types::{PyString, PyType};
+use siltstone_core::analyse::LanguageChoice;
 use siltstone_core::condense::Earlier;
 use siltstone_core::{analyse, condense as condensing, grep};
 
-use crate::error::{run_briefly, run_detached};
+use crate::error::run_detached;
+use crate::record::Named;
 use crate::text::Text;
 
 /// The start and the end of a part of a text, and its marks, all in code points of the text.
@@ -25,13 +27,11 @@ pub(crate) struct Asked {
 impl Asked {
     /// The terms, in any order, as they were compared with texts of those languages.
     #[new]
-    fn new(py: Python<'_>, mut terms: Vec<u64>, languages: Text) -> PyResult<Self> {
+    fn new(mut terms: Vec<u64>, languages: Named<LanguageChoice>) -> Self {
         terms.sort_unstable();
         terms.dedup();
-        let inner = run_briefly(py, || {
-            Ok(analyse::Asked::new(terms.into(), languages.parse()?))
-        })?;
-        Ok(Self { inner })
+        let inner = analyse::Asked::new(terms.into(), languages.0);
+        Self { inner }
     }
 
     /// The terms of a query that was not compared with any text yet.

@@ -57,8 +57,7 @@ mod _native {
     use crate::mirror::{mirror_ids_above, mirror_schema, mirror_take, open_mirror};
     #[pymodule_export]
     use crate::outline::{
-        Leaving, Loose, Outline, message_items, message_tokens, parted, render_messages,
-        rendered_tokens,
+        Loose, Outline, message_items, message_tokens, parted, render_messages, rendered_tokens,
     };
     #[pymodule_export]
     use crate::redact::{Redactor, redaction_rules};

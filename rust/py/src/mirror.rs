@@ -3,14 +3,15 @@
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyInt, PyList, PyString, PyTuple};
+use siltstone_core::embed::hash::HashRule;
 use siltstone_core::memory::{
     Changed, Changes, Column, Handle, Keeper, Value, mirrored_tables, schema_version,
 };
 use siltstone_core::{Error, ErrorKind, Result as CoreResult};
 
 use crate::error::{refuse, run_detached};
+use crate::record::Named;
 use crate::store::Store;
-use crate::text::Text;
 
 /// A Python function that keeps the changes of a mirror. It refuses them by an exception.
 struct PythonKeeper(Py<PyAny>);
@@ -87,11 +88,13 @@ type ChangedIn = (String, Vec<Vec<ValueIn>>, Vec<i64>);
 
 /// A store in memory that mirrors rows. The function `keep` keeps the rows themselves.
 #[pyfunction]
-pub(crate) fn open_mirror(py: Python<'_>, hash_rule: Text, keep: Py<PyAny>) -> PyResult<Store> {
-    let handle = run_detached(py, || {
-        Handle::open_mirror(hash_rule.parse()?, Box::new(PythonKeeper(keep)))
-    })?;
-    Ok(Store::of(handle))
+pub(crate) fn open_mirror(
+    py: Python<'_>,
+    hash_rule: Named<HashRule>,
+    keep: Py<PyAny>,
+) -> PyResult<Store> {
+    let keeper = Box::new(PythonKeeper(keep));
+    run_detached(py, || Handle::open_mirror(hash_rule.0, keeper)).map(Store::of)
 }
 
 /// Writes rows of others into a mirror.

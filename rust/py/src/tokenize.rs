@@ -6,10 +6,11 @@ use siltstone_core::analyse::{self, LanguageChoice};
 use siltstone_core::embed::hash::{self, HashRule};
 use siltstone_core::embed::hashed_tf::DIMENSION;
 use siltstone_core::embed::rows::{SparseRows, write_dense};
+use siltstone_core::tokenize;
 use siltstone_core::tokens::{Family, TextSize};
-use siltstone_core::{Result as CoreResult, tokenize};
 
-use crate::error::{run_attached, run_detached, to_exception};
+use crate::error::{run_attached, run_detached};
+use crate::record::Named;
 use crate::text::{Text, borrow_all, with_bytes};
 use pyo3::exceptions::PyValueError;
 
@@ -36,12 +37,12 @@ pub(crate) fn terms(
     py: Python<'_>,
     text: Text,
     own_language: bool,
-    among: Option<Text>,
+    among: Option<Named<LanguageChoice>>,
 ) -> PyResult<Vec<String>> {
     run_detached(py, || {
         let mut terms = Vec::new();
         let language = if own_language {
-            analyse::language_in(&text, choice(among)?)
+            analyse::language_in(&text, choice(among))
         } else {
             analyse::Language::default()
         };
@@ -53,15 +54,16 @@ pub(crate) fn terms(
 /// The code of the language in which a text is read, among the languages of a choice.
 #[pyfunction]
 #[pyo3(signature = (text, among = None))]
-pub(crate) fn language(py: Python<'_>, text: Text, among: Option<Text>) -> PyResult<&'static str> {
-    run_detached(
-        py,
-        || Ok(analyse::language_in(&text, choice(among)?).code()),
-    )
+pub(crate) fn language(
+    py: Python<'_>,
+    text: Text,
+    among: Option<Named<LanguageChoice>>,
+) -> PyResult<&'static str> {
+    run_detached(py, || Ok(analyse::language_in(&text, choice(among)).code()))
 }
 
-fn choice(among: Option<Text>) -> CoreResult<LanguageChoice> {
-    among.map_or(Ok(LanguageChoice::AUTO), |among| among.parse())
+fn choice(among: Option<Named<LanguageChoice>>) -> LanguageChoice {
+    among.map_or(LanguageChoice::AUTO, |Named(among)| among)
 }
 
 // The function `text_size`, whose result token estimates are computed from.
@@ -103,22 +105,21 @@ pub(crate) fn word_hash(py: Python<'_>, word: Text) -> PyResult<u64> {
 
 /// The bucket of a word, 0 to 4095.
 #[pyfunction]
-pub(crate) fn bucket(py: Python<'_>, word: Text, hash_rule: &str) -> PyResult<u16> {
-    run_attached(py, || Ok(parse(py, hash_rule)?.bucket(&word)))
+pub(crate) fn bucket(py: Python<'_>, word: Text, hash_rule: Named<HashRule>) -> PyResult<u16> {
+    run_attached(py, || Ok(hash_rule.0.bucket(&word)))
 }
 
 /// Dense rows, one after another: 4,096 float32 for each text.
 #[pyfunction]
 pub(crate) fn embed_batch<'py>(
     texts: &Bound<'py, PyList>,
-    hash_rule: &str,
+    hash_rule: Named<HashRule>,
 ) -> PyResult<Bytes<'py>> {
     let py = texts.py();
-    let rule = parse(py, hash_rule)?;
     let texts = borrow_all(texts)?;
     PyByteArray::new_with(py, texts.len() * DIMENSION * size_of::<f32>(), |rows| {
         run_detached(py, || {
-            write_dense(rows, &texts, rule);
+            write_dense(rows, &texts, hash_rule.0);
             Ok(())
         })
     })
@@ -128,19 +129,14 @@ pub(crate) fn embed_batch<'py>(
 #[pyfunction]
 pub(crate) fn embed_sparse<'py>(
     texts: &Bound<'py, PyList>,
-    hash_rule: &str,
+    hash_rule: Named<HashRule>,
 ) -> PyResult<(Bytes<'py>, Bytes<'py>, Bytes<'py>)> {
     let py = texts.py();
-    let rule = parse(py, hash_rule)?;
     let texts = borrow_all(texts)?;
-    let rows = run_detached(py, || Ok(SparseRows::of(&texts, rule)))?;
+    let rows = run_detached(py, || Ok(SparseRows::of(&texts, hash_rule.0)))?;
     Ok((
         PyByteArray::new(py, rows.starts.as_flattened()),
         PyByteArray::new(py, rows.buckets.as_flattened()),
         PyByteArray::new(py, rows.values.as_flattened()),
     ))
-}
-
-fn parse(py: Python<'_>, hash_rule: &str) -> PyResult<HashRule> {
-    hash_rule.parse().map_err(|error| to_exception(py, &error))
 }

@@ -125,7 +125,7 @@ impl Space for Int8 {
         query.floats.clear();
         query.floats.extend_from_slice(&values);
         query.floats.resize(self.floats.stride(), 0.0);
-        query.squared_norm = dot_f32::dot_exact(query.level, &query.floats, &query.floats).0;
+        query.squared_norm = dot_f32::dot_exact(&query.floats, &query.floats).0;
         true
     }
 
@@ -149,7 +149,7 @@ impl Space for Int8 {
     }
 
     fn exact(&self, query: &Int8Query, id: u32) -> f64 {
-        let (dot, norm) = dot_f32::dot_exact(query.level, &query.floats, self.floats.get(id));
+        let (dot, norm) = dot_f32::dot_exact(&query.floats, self.floats.get(id));
         cosine_distance(dot, query.squared_norm, norm)
     }
 

@@ -18,7 +18,7 @@ mod value;
 pub use groups::{Key, Keys};
 pub use history::{Other, Outline, Turn};
 pub use lines::{Line, Lines, Provenance, Role, Tie};
-pub use loose::{Leaving, Loose};
+pub use loose::Loose;
 pub use measure::{Measure, Measured, Units, measured, weighed};
 pub use render::{Item, ItemKind, Rendering, each_item};
 pub use value::{Field, Unread, Value};

@@ -8,7 +8,7 @@ use crate::error::{Error, ErrorKind, Field, Result};
 use crate::id::EntryId;
 use crate::sqlite::compactions::{self, Compaction, Piece};
 use crate::sqlite::session::{self, SessionRow};
-use crate::sqlite::vectors::{self, EMBEDDER, SELECT_ALL, SELECT_EMBEDDERS, TABLE};
+use crate::sqlite::vectors::{self, SELECT_ALL, TABLE, embedders};
 use crate::sqlite::{deletion, derived, entry, fact, forgotten, log, meta, recall_log};
 
 /// A fault of the store.
@@ -213,7 +213,7 @@ impl Check {
     fn texts(&mut self, connection: &Connection) -> Vec<(i64, i64)> {
         let texts = self.rows(connection, derived::TABLE, derived::SELECT_ALL, |row| {
             let found = derived::read(row)?;
-            let is_findable = derived::digest(&found.text.raw) == row.get::<_, i64>(11)?;
+            let is_findable = derived::digest(&found.text.raw) == row.get::<_, i64>("digest")?;
             Ok((found.session, found.id, is_findable))
         });
         for (_, id, _) in texts.iter().filter(|(_, _, is_findable)| !is_findable) {
@@ -457,9 +457,9 @@ impl Check {
         let sessions: HashMap<EntryId, i64> = entries.collect();
         let embedders = self.rows(
             connection,
-            EMBEDDER,
-            SELECT_EMBEDDERS,
-            vectors::read_embedder,
+            embedders::TABLE,
+            embedders::SELECT_ALL,
+            embedders::read,
         );
         let current = embedders.last();
         let rows = self.rows(connection, TABLE, SELECT_ALL, |row| {

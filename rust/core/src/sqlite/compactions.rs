@@ -2,30 +2,26 @@
 
 use std::fmt::Write as _;
 
-use rusqlite::{Connection, Row, params};
+use rusqlite::types::ValueRef;
+use rusqlite::{Connection, params};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::sqlite::derived::{self, NewDerived};
-use crate::sqlite::row::{Checksum, Columns, check_list};
+use crate::sqlite::row::{Checksum, Value, check_list, first, list, run, table};
 use crate::sqlite::session::SessionRow;
 use crate::sqlite::transaction::Transaction;
 
-pub(super) const TABLE: &str = "compaction";
-
-/// A query of the columns that `read` expects, with a condition.
-macro_rules! select {
-    ($condition:literal) => {
-        concat!(
-            "SELECT id, session, parent, policy, reason, state, covers, view, derived, next_seq, model, usage,
-                    tokens_before, tokens_after, messages_before, messages_after, created_at, notes, checksum
-             FROM compaction ",
-            $condition
-        )
-    };
-}
-
-/// Selects every row, for a check or a repair.
-pub(super) const SELECT_ALL: &str = select!("ORDER BY id");
+table!($ "compaction",
+    [id session parent policy reason state covers view derived next_seq model usage tokens_before tokens_after
+     messages_before messages_after created_at notes] []:
+    Compaction {
+        id, session, parent, derived,
+        body: CompactionBody {
+            policy, reason, state, covers, view, next_seq, model, usage, tokens_before, tokens_after, messages_before,
+            messages_after, created_at, notes
+        }
+    }
+);
 
 /// The content of a compaction: its ranges, its view and its figures.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -125,14 +121,10 @@ pub(crate) fn append(
         view: write(&named),
         ..new.body.clone()
     };
-    transaction
-        .prepare_cached(
-            "INSERT INTO compaction (session, parent, policy, reason, state, covers, view, derived, next_seq,
+    run(transaction, "INSERT INTO compaction (session, parent, policy, reason, state, covers, view, derived, next_seq,
                  model, usage, tokens_before, tokens_after, messages_before, messages_after, created_at, notes,
                  checksum)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, 0)",
-        )?
-        .execute(params![
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, 0)", params![
             session.id,
             session.head,
             body.policy,
@@ -158,9 +150,11 @@ pub(crate) fn append(
         derived: brought,
         body,
     };
-    transaction
-        .prepare_cached("UPDATE compaction SET checksum = ?2 WHERE id = ?1")?
-        .execute([row.id, checksum(&row).finish()])?;
+    run(
+        transaction,
+        "UPDATE compaction SET checksum = ?2 WHERE id = ?1",
+        [row.id, checksum(&row).finish()],
+    )?;
     session.head = Some(row.id);
     session.compactions += 1;
     Ok(row)
@@ -168,12 +162,8 @@ pub(crate) fn append(
 
 /// All compactions of the session, in the order of their commits.
 pub(crate) fn of_session(connection: &Connection, session: &SessionRow) -> Result<Vec<Compaction>> {
-    let mut statement = connection.prepare_cached(select!("WHERE session = ?1 ORDER BY id"))?;
-    let mut rows = statement.query([session.id])?;
-    let mut compactions = Vec::new();
-    while let Some(row) = rows.next()? {
-        compactions.push(read(row)?);
-    }
+    let sql = select!("WHERE session = ?1 ORDER BY id");
+    let compactions = list(connection, sql, [session.id], read)?;
     let ids = compactions.iter().map(|compaction| compaction.id);
     check_list(TABLE, &session.name, session.compactions, ids)?;
     Ok(compactions)
@@ -181,9 +171,7 @@ pub(crate) fn of_session(connection: &Connection, session: &SessionRow) -> Resul
 
 /// The compaction of that id, if it exists.
 pub(crate) fn get(connection: &Connection, id: i64) -> Result<Option<Compaction>> {
-    let mut statement = connection.prepare_cached(select!("WHERE id = ?1"))?;
-    let mut rows = statement.query([id])?;
-    rows.next()?.map(read).transpose()
+    first(connection, select!("WHERE id = ?1"), [id], read)
 }
 
 /// The compaction of that id. It is an error if the session has no such compaction.
@@ -214,61 +202,6 @@ fn refused(what: &str, text: &str) -> Error {
     Error::new(ErrorKind::InvalidArgument, message)
         .with("field", "compaction")
         .with("value", text)
-}
-
-pub(super) fn read(row: &Row<'_>) -> Result<Compaction> {
-    let columns = Columns::of(TABLE, row);
-    let derived = columns.text(8)?;
-    let Some(derived) = parse_ids(&derived) else {
-        return Err(columns.corrupt(8, "is no list of ids"));
-    };
-    let found = Compaction {
-        id: columns.integer(0)?,
-        session: columns.integer(1)?,
-        parent: columns.optional_integer(2)?,
-        derived,
-        body: CompactionBody {
-            policy: columns.text(3)?,
-            reason: columns.text(4)?,
-            state: columns.text(5)?,
-            covers: columns.text(6)?,
-            view: columns.text(7)?,
-            next_seq: columns.integer(9)?,
-            model: columns.text(10)?,
-            usage: columns.text(11)?,
-            tokens_before: columns.integer(12)?,
-            tokens_after: columns.integer(13)?,
-            messages_before: columns.integer(14)?,
-            messages_after: columns.integer(15)?,
-            created_at: columns.integer(16)?,
-            notes: columns.text(17)?,
-        },
-    };
-    columns.verify(checksum(&found), 18)?;
-    Ok(found)
-}
-
-pub(super) fn checksum(row: &Compaction) -> Checksum {
-    let body = &row.body;
-    Checksum::of(TABLE)
-        .integer(row.id)
-        .integer(row.session)
-        .optional_integer(row.parent)
-        .text(&body.policy)
-        .text(&body.reason)
-        .text(&body.state)
-        .text(&body.covers)
-        .text(&body.view)
-        .text(&ids_of(&row.derived))
-        .integer(body.next_seq)
-        .text(&body.model)
-        .text(&body.usage)
-        .integer(body.tokens_before)
-        .integer(body.tokens_after)
-        .integer(body.messages_before)
-        .integer(body.messages_after)
-        .integer(body.created_at)
-        .text(&body.notes)
 }
 
 // Views and ranges as a compaction keeps them. `[[0, 3], 17, [5, 9]]` means: messages 0 to 2, derived text 17,
@@ -352,6 +285,17 @@ pub(crate) fn write(pieces: &[Piece]) -> String {
     }
     text.push(']');
     text
+}
+
+/// Ids of derived texts, as the list of a view that shows nothing else.
+impl Value for Vec<i64> {
+    fn of(stored: ValueRef<'_>) -> std::result::Result<Self, &'static str> {
+        parse_ids(&String::of(stored)?).ok_or("is no list of ids")
+    }
+
+    fn add_to(&self, checksum: Checksum) -> Checksum {
+        checksum.text(&ids_of(self))
+    }
 }
 
 /// A list of ids as text.

@@ -3,12 +3,12 @@
 
 use rusqlite::Connection;
 
-use crate::error::{ErrorKind, Result};
+use crate::error::Result;
 use crate::id::EntryId;
 use crate::sqlite::compactions::Range;
 use crate::sqlite::entry::Reader;
 use crate::sqlite::meta;
-use crate::sqlite::row::Columns;
+use crate::sqlite::row::{Columns, believed, list, run};
 use crate::sqlite::session::{self, SessionRow};
 use crate::sqlite::transaction::Transaction;
 
@@ -21,9 +21,11 @@ pub(crate) fn withdraw(
     session: &mut SessionRow,
     compaction: i64,
 ) -> Result<i64> {
-    let gone = transaction
-        .prepare_cached("DELETE FROM entry WHERE session = ?1 AND compaction = ?2")?
-        .execute([session.id, compaction])?;
+    let gone = run(
+        transaction,
+        "DELETE FROM entry WHERE session = ?1 AND compaction = ?2",
+        [session.id, compaction],
+    )?;
     Ok(subtract(session, gone))
 }
 
@@ -42,26 +44,21 @@ pub(crate) fn that_came_from(
     if seqs.is_empty() {
         return Ok((found, last));
     }
-    let mut statement = connection.prepare_cached(
-        "SELECT id, source_start, source_end FROM entry WHERE session = ?1 AND id > ?2 ORDER BY id",
-    )?;
-    let mut rows = statement.query([session, after.0])?;
-    while let Some(row) = rows.next()? {
+    let sql =
+        "SELECT id, source_start, source_end FROM entry WHERE session = ?1 AND id > ?2 ORDER BY id";
+    list(connection, sql, [session, after.0], |row| {
         let columns = Columns::of("entry", row);
-        last = EntryId(columns.integer(0)?);
-        let (start, end) = (columns.integer(1)?, columns.integer(2)?);
+        last = EntryId(columns.get(0)?);
+        let (start, end) = (columns.get(1)?, columns.get(2)?);
         if (Range { start, end }).holds_one(seqs) {
             found.push(last);
         }
-    }
+        Ok(())
+    })?;
     let mut whole = Reader::of(connection)?;
     let mut came = Vec::with_capacity(found.len());
     for id in found {
-        match whole.get(id) {
-            Ok(_) => came.push(id),
-            Err(error) if error.kind() == ErrorKind::StoreCorrupt => {}
-            Err(error) => return Err(error),
-        }
+        came.extend(believed(whole.get(id))?.map(|_| id));
     }
     Ok((came, last))
 }
@@ -92,18 +89,20 @@ pub(crate) fn expire(
 ) -> Result<(i64, i64)> {
     let (mut aged, mut over) = (0, 0);
     if let Some(before) = before {
-        aged = transaction
-            .prepare_cached("DELETE FROM entry WHERE session = ?1 AND created_at < ?2")?
-            .execute([session.id, before])?;
+        aged = run(
+            transaction,
+            "DELETE FROM entry WHERE session = ?1 AND created_at < ?2",
+            [session.id, before],
+        )?;
     }
     if let Some(keep) = keep {
-        over = transaction
-            .prepare_cached(
-                "DELETE FROM entry WHERE id IN (
+        over = run(
+            transaction,
+            "DELETE FROM entry WHERE id IN (
                      SELECT id FROM entry WHERE session = ?1 AND COALESCE(expires_at > ?3, TRUE)
                      ORDER BY created_at DESC, id DESC LIMIT -1 OFFSET ?2)",
-            )?
-            .execute([session.id, keep, now])?;
+            [session.id, keep, now],
+        )?;
     }
     Ok((subtract(session, aged), subtract(session, over)))
 }
@@ -115,18 +114,18 @@ pub(crate) fn delete_expired(
     session: &mut SessionRow,
     now: i64,
 ) -> Result<i64> {
-    let expired = transaction
-        .prepare_cached("DELETE FROM entry WHERE session = ?1 AND expires_at <= ?2")?
-        .execute([session.id, now])?;
+    let expired = run(
+        transaction,
+        "DELETE FROM entry WHERE session = ?1 AND expires_at <= ?2",
+        [session.id, now],
+    )?;
     Ok(subtract(session, expired))
 }
 
 /// Deletes the session, and leaves a tombstone: a row with its name and its namespace. From now on searches
 /// find nothing of it. [`take`] deletes its other rows.
 pub(crate) fn drop_session(transaction: &Transaction<'_>, row: SessionRow) -> Result<()> {
-    transaction
-        .prepare_cached("DELETE FROM fact WHERE session = ?1")?
-        .execute([row.id])?;
+    run(transaction, "DELETE FROM fact WHERE session = ?1", [row.id])?;
     meta::renew(transaction, meta::FACTS)?;
     begin(transaction, row.id)?;
     let tombstone = SessionRow {
@@ -166,9 +165,11 @@ pub(crate) fn take(transaction: &Transaction<'_>, is_time: &dyn Fn() -> bool) ->
                 }
             }
         }
-        transaction
-            .prepare_cached("DELETE FROM forgotten WHERE session = ?1")?
-            .execute([session])?;
+        run(
+            transaction,
+            "DELETE FROM forgotten WHERE session = ?1",
+            [session],
+        )?;
         end(transaction, session)?;
     }
     Ok(true)

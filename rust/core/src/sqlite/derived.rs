@@ -5,31 +5,21 @@
 use std::str::FromStr;
 
 use rusqlite::types::ValueRef;
-use rusqlite::{Connection, Row, params};
+use rusqlite::{Connection, params};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::sqlite::compactions::{Range, parse_ranges};
-use crate::sqlite::row::{Checksum, Columns, corrupt};
+use crate::sqlite::row::{Checksum, Value, corrupt, first, list, run, table};
 use crate::sqlite::session::SessionRow;
 use crate::sqlite::transaction::Transaction;
 
-pub(super) const TABLE: &str = "derived";
-
-/// A query of the columns that `read` expects, with a condition.
-macro_rules! select {
-    ($condition:literal) => {
-        concat!(
-            "SELECT id, session, kind, seq, level, degraded, redacted, covers, raw, created_at, checksum, digest,
-                    dialect
-             FROM derived ",
-            $condition
-        )
-    };
-}
-
-/// Selects every row, with its digest, for a check or a repair.
-pub(super) const SELECT_ALL: &str = select!("ORDER BY id");
+table!($ "derived",
+    [id session kind seq level degraded redacted dialect covers raw created_at] [digest]:
+    Derived {
+        id, session, redacted, created_at, text: NewDerived { kind, seq, level, degraded, covers, raw, dialect }
+    }
+);
 
 /// The kinds of derived texts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -68,6 +58,17 @@ impl FromStr for DerivedKind {
                     .with("value", name))
             }
         }
+    }
+}
+
+impl Value for DerivedKind {
+    fn of(stored: ValueRef<'_>) -> std::result::Result<Self, &'static str> {
+        let kind = String::of(stored)?.parse();
+        kind.map_err(|_| "is no kind that there is")
+    }
+
+    fn add_to(&self, checksum: Checksum) -> Checksum {
+        checksum.text(self.name())
     }
 }
 
@@ -121,13 +122,9 @@ pub(super) fn insert(
             .with("field", "covers")
             .with("value", text.covers.clone()));
     }
-    transaction
-        .prepare_cached(
-            "INSERT INTO derived (session, kind, seq, level, degraded, redacted, dialect, covers, raw, created_at,
+    run(transaction, "INSERT INTO derived (session, kind, seq, level, degraded, redacted, dialect, covers, raw, created_at,
                  digest, checksum)
-             VALUES (?1, ?2, ?3, ?4, ?5, 0, ?6, ?7, ?8, ?9, ?10, 0)",
-        )?
-        .execute(params![
+             VALUES (?1, ?2, ?3, ?4, ?5, 0, ?6, ?7, ?8, ?9, ?10, 0)", params![
             session,
             text.kind.name(),
             text.seq,
@@ -146,17 +143,17 @@ pub(super) fn insert(
         created_at,
         text: text.clone(),
     };
-    transaction
-        .prepare_cached("UPDATE derived SET checksum = ?2 WHERE id = ?1")?
-        .execute([row.id, checksum(&row).finish()])?;
+    run(
+        transaction,
+        "UPDATE derived SET checksum = ?2 WHERE id = ?1",
+        [row.id, checksum(&row).finish()],
+    )?;
     Ok(row.id)
 }
 
 /// The text of that id. It is an error if the session has no such text.
 pub(crate) fn of(connection: &Connection, session: &SessionRow, id: i64) -> Result<Derived> {
-    let mut statement = connection.prepare_cached(select!("WHERE id = ?1"))?;
-    let mut rows = statement.query([id])?;
-    let found = rows.next()?.map(read).transpose()?;
+    let found = first(connection, select!("WHERE id = ?1"), [id], read)?;
     session.own(found, |found| found.session, "shows text", (TABLE, id))
 }
 
@@ -166,14 +163,8 @@ pub(crate) fn of_session(
     session: i64,
     after: i64,
 ) -> Result<Vec<Derived>> {
-    let mut statement =
-        connection.prepare_cached(select!("WHERE session = ?1 AND id > ?2 ORDER BY id"))?;
-    let mut rows = statement.query([session, after])?;
-    let mut texts = Vec::new();
-    while let Some(row) = rows.next()? {
-        texts.push(read(row)?);
-    }
-    Ok(texts)
+    let sql = select!("WHERE session = ?1 AND id > ?2 ORDER BY id");
+    list(connection, sql, [session, after], read)
 }
 
 /// The texts of the session that equal `raw`, newest first.
@@ -182,17 +173,9 @@ pub(crate) fn like(
     session: &SessionRow,
     raw: &str,
 ) -> Result<Vec<Derived>> {
-    let mut statement = connection.prepare_cached(select!(
-        "WHERE session = ?1 AND digest = ?2 ORDER BY id DESC"
-    ))?;
-    let mut rows = statement.query([session.id, digest(raw)])?;
-    let mut texts = Vec::new();
-    while let Some(row) = rows.next()? {
-        let found = read(row)?;
-        if found.session == session.id && found.text.raw == raw {
-            texts.push(found);
-        }
-    }
+    let sql = select!("WHERE session = ?1 AND digest = ?2 ORDER BY id DESC");
+    let mut texts = list(connection, sql, [session.id, digest(raw)], read)?;
+    texts.retain(|found| found.session == session.id && found.text.raw == raw);
     Ok(texts)
 }
 
@@ -239,9 +222,7 @@ pub(crate) fn renew(
     id: i64,
     raw: &str,
 ) -> Result<bool> {
-    let mut statement = transaction.prepare_cached(select!("WHERE id = ?1"))?;
-    let mut rows = statement.query([id])?;
-    let row = rows.next()?.map(read).transpose()?;
+    let row = first(transaction, select!("WHERE id = ?1"), [id], read)?;
     match row.filter(|row| row.session == session.id && row.redacted) {
         Some(row) => put(transaction, row, raw, false).map(|()| true),
         None => Ok(false),
@@ -267,17 +248,17 @@ fn put(transaction: &Transaction<'_>, row: Derived, raw: &str, redacted: bool) -
         },
         ..row
     };
-    transaction
-        .prepare_cached(
-            "UPDATE derived SET raw = ?2, redacted = ?3, digest = ?4, checksum = ?5 WHERE id = ?1",
-        )?
-        .execute(params![
+    run(
+        transaction,
+        "UPDATE derived SET raw = ?2, redacted = ?3, digest = ?4, checksum = ?5 WHERE id = ?1",
+        params![
             row.id,
             row.text.raw,
             row.redacted,
             digest(&row.text.raw),
             checksum(&row).finish()
-        ])?;
+        ],
+    )?;
     Ok(())
 }
 
@@ -292,48 +273,7 @@ fn covers(row: &Derived) -> Result<Vec<Range>> {
     })
 }
 
-pub(super) fn read(row: &Row<'_>) -> Result<Derived> {
-    let columns = Columns::of(TABLE, row);
-    let kind = columns
-        .text(2)?
-        .parse()
-        .map_err(|_| columns.corrupt(2, "is no kind that there is"))?;
-    let found = Derived {
-        id: columns.integer(0)?,
-        session: columns.integer(1)?,
-        redacted: columns.integer(6)? != 0,
-        created_at: columns.integer(9)?,
-        text: NewDerived {
-            kind,
-            seq: columns.optional_integer(3)?,
-            level: columns.integer(4)?,
-            degraded: columns.integer(5)? != 0,
-            covers: columns.text(7)?,
-            raw: columns.text(8)?,
-            dialect: columns.text(12)?,
-        },
-    };
-    columns.verify(checksum(&found), 10)?;
-    Ok(found)
-}
-
 /// The digest by which a text is found. It is computed from the text, so the checksum does not cover it.
 pub(super) fn digest(raw: &str) -> i64 {
     xxh3_64(raw.as_bytes()).cast_signed()
-}
-
-pub(super) fn checksum(row: &Derived) -> Checksum {
-    let text = &row.text;
-    Checksum::of(TABLE)
-        .integer(row.id)
-        .integer(row.session)
-        .text(text.kind.name())
-        .optional_integer(text.seq)
-        .integer(text.level)
-        .integer(i64::from(text.degraded))
-        .integer(i64::from(row.redacted))
-        .text(&text.dialect)
-        .text(&text.covers)
-        .text(&text.raw)
-        .integer(row.created_at)
 }

@@ -8,7 +8,7 @@ use crate::id::EntryId;
 use crate::json::{first_string, write_string};
 use crate::sqlite::log;
 use crate::sqlite::meta;
-use crate::sqlite::row::{Checksum, Columns, check_list, corrupt};
+use crate::sqlite::row::{Checksum, Columns, check_list, corrupt, list, run};
 use crate::sqlite::session::SessionRow;
 use crate::sqlite::transaction::Transaction;
 
@@ -152,9 +152,11 @@ pub(crate) fn insert(
         if let Twin::Stored(stored) = twin
             && stored.entry.expires_at != *end
         {
-            transaction
-                .prepare_cached("DELETE FROM entry WHERE id = ?1")?
-                .execute([stored.id.0])?;
+            run(
+                transaction,
+                "DELETE FROM entry WHERE id = ?1",
+                [stored.id.0],
+            )?;
             session.entries -= 1;
             session.epoch += 1;
             *twin = Twin::Left(stored.compaction);
@@ -290,7 +292,7 @@ fn place_in_message(
 
 /// The text of an entry whose message has it.
 fn text_in_message(row: &Row<'_>, columns: &Columns<'_>) -> Result<String> {
-    let (at, bytes) = (columns.integer(14)?, columns.integer(15)?);
+    let (at, bytes): (i64, i64) = (columns.get(14)?, columns.get(15)?);
     let raw = row.get_ref(16)?.as_str().ok();
     let rest = raw
         .zip(usize::try_from(at).ok())
@@ -333,9 +335,11 @@ fn are_one(one: &NewEntry, other: &NewEntry) -> bool {
 /// Turns an entry of a compaction into an entry of the caller.
 fn keep(transaction: &Transaction<'_>, stored: &StoredEntry) -> Result<()> {
     let checksum = checksum(stored.id.0, stored.session, None, &stored.entry).finish();
-    transaction
-        .prepare_cached("UPDATE entry SET compaction = NULL, checksum = ?2 WHERE id = ?1")?
-        .execute([stored.id.0, checksum])?;
+    run(
+        transaction,
+        "UPDATE entry SET compaction = NULL, checksum = ?2 WHERE id = ?1",
+        [stored.id.0, checksum],
+    )?;
     Ok(())
 }
 
@@ -404,19 +408,19 @@ pub(crate) fn for_each_label(
     let mut rows = statement.query([session, after.0])?;
     while let Some(row) = rows.next()? {
         let columns = Columns::of(TABLE, row);
-        let (role, kind) = (columns.text(1)?, columns.text(2)?);
-        let name = columns.optional_text(3)?;
-        take(EntryId(columns.integer(0)?), &role, &kind, name.as_deref());
+        let (role, kind): (String, String) = (columns.get(1)?, columns.get(2)?);
+        let name: Option<String> = columns.get(3)?;
+        take(EntryId(columns.get(0)?), &role, &kind, name.as_deref());
     }
     Ok(())
 }
 
 /// The ids of the session's entries, ascending. Only an index is read, not the rows.
 pub(crate) fn ids(connection: &Connection, session: &SessionRow) -> Result<Vec<EntryId>> {
-    let mut statement =
-        connection.prepare_cached("SELECT id FROM entry WHERE session = ?1 ORDER BY id")?;
-    let ids = statement.query_map([session.id], |row| row.get(0).map(EntryId))?;
-    let ids: Vec<EntryId> = ids.collect::<rusqlite::Result<_>>()?;
+    let sql = "SELECT id FROM entry WHERE session = ?1 ORDER BY id";
+    let ids = list(connection, sql, [session.id], |row| {
+        Ok(EntryId(row.get(0)?))
+    })?;
     check_list(
         TABLE,
         &session.name,
@@ -433,13 +437,10 @@ pub(crate) fn page(
     offset: i64,
     limit: i64,
 ) -> Result<Vec<Listed>> {
-    let mut statement =
-        connection.prepare_cached(select!("WHERE session = ?1 ORDER BY id LIMIT ?2 OFFSET ?3"))?;
-    let mut rows = statement.query([session.id, limit, offset])?;
-    let mut entries = Vec::new();
-    while let Some(row) = rows.next()? {
-        entries.push(listed(row, session.id)?);
-    }
+    let sql = select!("WHERE session = ?1 ORDER BY id LIMIT ?2 OFFSET ?3");
+    let entries = list(connection, sql, [session.id, limit, offset], |row| {
+        listed(row, session.id)
+    })?;
     let expected = session.entries.saturating_sub(offset).clamp(0, limit);
     let ids = entries.iter().map(|found| match found {
         Listed::Whole(stored) => stored.id.0,
@@ -486,22 +487,22 @@ fn listed(row: &Row<'_>, session: i64) -> Result<Listed> {
 
 pub(super) fn read(row: &Row<'_>) -> Result<StoredEntry> {
     let columns = Columns::of(TABLE, row);
-    let (id, session) = (columns.integer(0)?, columns.integer(1)?);
+    let (id, session) = (columns.get(0)?, columns.get(1)?);
     let entry = NewEntry {
-        start: columns.integer(2)?,
-        end: columns.integer(3)?,
-        role: columns.text(4)?,
-        name: columns.optional_text(5)?,
-        kind: columns.text(6)?,
-        created_at: columns.integer(7)?,
-        repaired: columns.integer(8)? != 0,
-        text: match columns.optional_text(10)? {
+        start: columns.get(2)?,
+        end: columns.get(3)?,
+        role: columns.get(4)?,
+        name: columns.get(5)?,
+        kind: columns.get(6)?,
+        created_at: columns.get(7)?,
+        repaired: columns.get(8)?,
+        text: match columns.get(10)? {
             Some(text) => text,
             None => text_in_message(row, &columns)?,
         },
-        expires_at: columns.optional_integer(13)?,
+        expires_at: columns.get(13)?,
     };
-    let compaction = columns.optional_integer(9)?;
+    let compaction = columns.get(9)?;
     columns.verify(checksum(id, session, compaction, &entry), 11)?;
     Ok(StoredEntry {
         id: EntryId(id),
@@ -518,7 +519,7 @@ pub(crate) fn fingerprint(entry: &NewEntry) -> i64 {
         .integer(entry.start)
         .integer(entry.end)
         .text(&entry.role)
-        .optional_text(entry.name.as_deref())
+        .with(&entry.name)
         .text(&entry.kind)
         .text(&entry.text)
         .finish()
@@ -536,11 +537,11 @@ pub(super) fn checksum(
         .integer(entry.start)
         .integer(entry.end)
         .text(&entry.role)
-        .optional_text(entry.name.as_deref())
+        .with(&entry.name)
         .text(&entry.kind)
         .integer(entry.created_at)
-        .optional_integer(entry.expires_at)
+        .with(&entry.expires_at)
         .integer(i64::from(entry.repaired))
-        .optional_integer(compaction)
+        .with(&compaction)
         .text(&entry.text)
 }

@@ -1,27 +1,14 @@
 //! Facts of a session or of its namespace. The body of a fact has the caller's own form.
 
-use rusqlite::{Connection, Params, Row, params};
+use rusqlite::{Connection, params};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::sqlite::meta;
-use crate::sqlite::row::{Checksum, Columns};
+use crate::sqlite::row::{first, list, run, table};
 use crate::sqlite::session::SessionRow;
 use crate::sqlite::transaction::Transaction;
 
-pub(super) const TABLE: &str = "fact";
-
-/// A query of the columns that `read` expects, with a condition.
-macro_rules! select {
-    ($condition:literal) => {
-        concat!(
-            "SELECT id, session, namespace, state, key, body, created_at, changed_at, checksum FROM fact ",
-            $condition
-        )
-    };
-}
-
-/// Selects every row, for a check or a repair.
-pub(super) const SELECT_ALL: &str = select!("ORDER BY id");
+table!($ "fact": Fact { id, session, namespace, state, key, body, created_at, changed_at });
 
 /// A fact to be written.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -100,26 +87,22 @@ pub(crate) fn put(
         row.session = before.session;
         row.created_at = before.created_at;
     } else {
-        transaction
-                .prepare_cached(
-                    "INSERT INTO fact (session, namespace, state, key, body, created_at, changed_at, checksum)
-                     VALUES (?1, ?2, '', '', '', ?3, ?3, 0)",
-                )?
-                .execute(params![row.session, row.namespace, now])?;
+        run(transaction, "INSERT INTO fact (session, namespace, state, key, body, created_at, changed_at, checksum)
+                     VALUES (?1, ?2, '', '', '', ?3, ?3, 0)", params![row.session, row.namespace, now])?;
         row.id = transaction.last_insert_rowid();
     }
-    transaction
-        .prepare_cached(
-            "UPDATE fact SET state = ?2, key = ?3, body = ?4, changed_at = ?5, checksum = ?6 WHERE id = ?1",
-        )?
-        .execute(params![
+    run(
+        transaction,
+        "UPDATE fact SET state = ?2, key = ?3, body = ?4, changed_at = ?5, checksum = ?6 WHERE id = ?1",
+        params![
             row.id,
             row.state,
             row.key,
             row.body,
             row.changed_at,
             checksum(&row).finish()
-        ])?;
+        ],
+    )?;
     meta::renew(transaction, meta::FACTS)?;
     Ok(row.id)
 }
@@ -161,9 +144,9 @@ pub(crate) fn of_session(
 ) -> Result<Vec<Fact>> {
     let Some(state) = state else {
         let all = select!("WHERE session = ?1 ORDER BY id");
-        return all_of(connection, all, [session.id]);
+        return list(connection, all, [session.id], read);
     };
-    all_of(connection, OF_STATE, params![session.id, state])
+    list(connection, OF_STATE, params![session.id, state], read)
 }
 
 /// Its whole condition is on an index: a state may be that of one fact among thousands.
@@ -176,17 +159,7 @@ pub(crate) fn of_namespace(
     state: Option<&str>,
 ) -> Result<Vec<Fact>> {
     let found = select!("WHERE namespace = ?1 AND (?2 IS NULL OR state = ?2) ORDER BY id");
-    all_of(connection, found, params![namespace, state])
-}
-
-fn all_of(connection: &Connection, statement: &str, params: impl Params) -> Result<Vec<Fact>> {
-    let mut statement = connection.prepare_cached(statement)?;
-    let mut rows = statement.query(params)?;
-    let mut facts = Vec::new();
-    while let Some(row) = rows.next()? {
-        facts.push(read(row)?);
-    }
-    Ok(facts)
+    list(connection, found, params![namespace, state], read)
 }
 
 /// Deletes the facts `ids`, as far as they belong to the session or to its namespace. Gives the number of deleted
@@ -198,10 +171,9 @@ pub(crate) fn forget(
 ) -> Result<i64> {
     let mut gone = 0;
     for &id in ids {
-        let mut statement = transaction.prepare_cached(
-            "DELETE FROM fact WHERE id = ?1 AND (session = ?2 OR (?3 <> '' AND namespace = ?3))",
-        )?;
-        let count = statement.execute(params![id, session.id, session.namespace])?;
+        let sql =
+            "DELETE FROM fact WHERE id = ?1 AND (session = ?2 OR (?3 <> '' AND namespace = ?3))";
+        let count = run(transaction, sql, params![id, session.id, session.namespace])?;
         gone += i64::from(count > 0);
     }
     if gone > 0 {
@@ -211,43 +183,13 @@ pub(crate) fn forget(
 }
 
 fn get(connection: &Connection, id: i64) -> Result<Option<Fact>> {
-    let mut statement = connection.prepare_cached(select!("WHERE id = ?1"))?;
-    let mut rows = statement.query([id])?;
-    rows.next()?.map(read).transpose()
+    first(connection, select!("WHERE id = ?1"), [id], read)
 }
 
 /// Whether the session may change the fact: it is the session's own, or of the same namespace.
 fn is_of(fact: &Fact, session: &SessionRow) -> bool {
     let shared = !session.namespace.is_empty() && fact.namespace == session.namespace;
     fact.session == session.id || shared
-}
-
-pub(super) fn read(row: &Row<'_>) -> Result<Fact> {
-    let columns = Columns::of(TABLE, row);
-    let found = Fact {
-        id: columns.integer(0)?,
-        session: columns.integer(1)?,
-        namespace: columns.text(2)?,
-        state: columns.text(3)?,
-        key: columns.text(4)?,
-        body: columns.text(5)?,
-        created_at: columns.integer(6)?,
-        changed_at: columns.integer(7)?,
-    };
-    columns.verify(checksum(&found), 8)?;
-    Ok(found)
-}
-
-fn checksum(row: &Fact) -> Checksum {
-    Checksum::of(TABLE)
-        .integer(row.id)
-        .integer(row.session)
-        .text(&row.namespace)
-        .text(&row.state)
-        .text(&row.key)
-        .text(&row.body)
-        .integer(row.created_at)
-        .integer(row.changed_at)
 }
 
 #[cfg(test)]

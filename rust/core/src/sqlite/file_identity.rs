@@ -15,7 +15,7 @@ use parking_lot::Mutex;
 use rusqlite::Connection;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::sqlite::row::believed;
+use crate::sqlite::row::{believed, list};
 use crate::sqlite::{connection, meta, session};
 use crate::whole_file::beside;
 
@@ -254,23 +254,18 @@ impl Place {
 pub(super) fn content(connection: &Connection) -> Result<Option<Content>> {
     with_sessions(connection, |connection| {
         let sql = "SELECT id, revision + redactions + counter FROM session ORDER BY id";
-        let mut statement = connection.prepare(sql)?;
-        let sessions = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
-        Ok(sessions.collect::<rusqlite::Result<_>>()?)
+        list(connection, sql, [], |row| Ok((row.get(0)?, row.get(1)?)))
     })
 }
 
 /// The same content, without sessions whose rows have a wrong checksum.
 fn believed_content(connection: &Connection) -> Result<Option<Content>> {
     with_sessions(connection, |connection| {
-        let mut statement = connection.prepare(session::SELECT_ALL)?;
-        let mut rows = statement.query([])?;
-        let mut sessions = Vec::new();
-        while let Some(row) = rows.next()? {
+        let rows = list(connection, session::SELECT_ALL, [], |row| {
             let row = believed(session::read(row))?;
-            sessions.extend(row.map(|row| (row.id, row.revision + row.redactions + row.counter)));
-        }
-        Ok(sessions)
+            Ok(row.map(|row| (row.id, row.revision + row.redactions + row.counter)))
+        })?;
+        Ok(rows.into_iter().flatten().collect())
     })
 }
 

@@ -8,7 +8,7 @@
 use rusqlite::{Connection, Row, params};
 
 use crate::error::Result;
-use crate::sqlite::row::{Checksum, Columns};
+use crate::sqlite::row::{Checksum, Columns, first, list};
 use crate::sqlite::transaction::Transaction;
 
 pub(super) const TABLE: &str = "forgotten";
@@ -41,15 +41,10 @@ pub(crate) fn add(
 
 /// The session's own salt. Only a session that was copied from another store has one; None means the store's salt.
 pub(crate) fn own_salt(connection: &Connection, session: i64) -> Result<Option<String>> {
-    let mut statement = connection.prepare_cached(
-        "SELECT session, seq, digest, checksum FROM forgotten WHERE session = ?1 AND seq = ?2",
-    )?;
-    let mut rows = statement.query([session, SALT])?;
-    let Some(row) = rows.next()? else {
-        return Ok(None);
-    };
-    let (_, salt) = read(row)?;
-    Ok(Some(String::from_utf8_lossy(&salt).into_owned()))
+    let sql =
+        "SELECT session, seq, digest, checksum FROM forgotten WHERE session = ?1 AND seq = ?2";
+    let found = first(connection, sql, [session, SALT], read)?;
+    Ok(found.map(|(_, salt)| String::from_utf8_lossy(&salt).into_owned()))
 }
 
 /// Gives the session a salt of its own.
@@ -59,21 +54,15 @@ pub(crate) fn set_salt(transaction: &Transaction<'_>, session: i64, salt: &str) 
 
 /// All digests of the session, ordered by sequence number.
 pub(crate) fn of_session(connection: &Connection, session: i64) -> Result<Vec<(i64, Vec<u8>)>> {
-    let mut statement = connection.prepare_cached(
+    let sql =
         "SELECT session, seq, digest, checksum FROM forgotten WHERE session = ?1 AND seq <> ?2
-         ORDER BY seq, digest",
-    )?;
-    let mut rows = statement.query([session, SALT])?;
-    let mut digests = Vec::new();
-    while let Some(row) = rows.next()? {
-        digests.push(read(row)?);
-    }
-    Ok(digests)
+         ORDER BY seq, digest";
+    list(connection, sql, [session, SALT], read)
 }
 
 pub(super) fn read(row: &Row<'_>) -> Result<(i64, Vec<u8>)> {
     let columns = Columns::of(TABLE, row);
-    let (session, seq) = (columns.integer(0)?, columns.integer(1)?);
+    let (session, seq) = (columns.get(0)?, columns.get(1)?);
     let digest = columns.bytes(2)?;
     columns.verify(checksum(session, seq, digest), 3)?;
     Ok((seq, digest.to_vec()))

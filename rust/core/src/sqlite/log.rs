@@ -6,7 +6,7 @@
 use rusqlite::{Connection, Row, params};
 
 use crate::error::{Error, ErrorKind, Result, check_memory};
-use crate::sqlite::row::{Checksum, Columns};
+use crate::sqlite::row::{Checksum, Columns, run};
 use crate::sqlite::session::SessionRow;
 use crate::sqlite::transaction::Transaction;
 
@@ -120,12 +120,8 @@ pub(super) fn write(
     message: &NewMessage,
     checksum: i64,
 ) -> Result<()> {
-    transaction
-        .prepare_cached(
-            "INSERT INTO message (id, write_id, raw, role, dialect, provenance, tokens, created_at, checksum)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
-        )?
-        .execute(params![
+    run(transaction, "INSERT INTO message (id, write_id, raw, role, dialect, provenance, tokens, created_at, checksum)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)", params![
             key,
             write_id,
             message.raw,
@@ -188,11 +184,11 @@ pub(crate) fn redact(
     };
     let key = key(session.id, seq);
     let checksum = checksum(key, found.write_id, &new).finish();
-    transaction
-        .prepare_cached(
-            "UPDATE message SET raw = ?2, provenance = ?3, checksum = ?4 WHERE id = ?1",
-        )?
-        .execute(params![key, new.raw, new.provenance, checksum])?;
+    run(
+        transaction,
+        "UPDATE message SET raw = ?2, provenance = ?3, checksum = ?4 WHERE id = ?1",
+        params![key, new.raw, new.provenance, checksum],
+    )?;
     Ok(true)
 }
 
@@ -219,14 +215,14 @@ pub(super) fn read_place(row: &Row<'_>) -> Result<(i64, i64)> {
 
 fn read_row(row: &Row<'_>) -> Result<(i64, Message)> {
     let columns = Columns::of(TABLE, row);
-    let (key, write_id) = (columns.integer(0)?, columns.integer(1)?);
+    let (key, write_id) = (columns.get(0)?, columns.get(1)?);
     let message = NewMessage {
-        raw: columns.text(2)?,
-        role: columns.text(3)?,
-        dialect: columns.text(4)?,
-        provenance: columns.text(5)?,
-        tokens: columns.integer(6)?,
-        created_at: columns.integer(7)?,
+        raw: columns.get(2)?,
+        role: columns.get(3)?,
+        dialect: columns.get(4)?,
+        provenance: columns.get(5)?,
+        tokens: columns.get(6)?,
+        created_at: columns.get(7)?,
     };
     columns.verify(checksum(key, write_id, &message), 8)?;
     let (session, seq) = session_and_seq(key);

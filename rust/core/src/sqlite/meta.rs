@@ -6,7 +6,7 @@ use rusqlite::{Connection, params};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::id::EntryId;
-use crate::sqlite::row::{Checksum, Columns};
+use crate::sqlite::row::{Checksum, Columns, first, list, run};
 use crate::sqlite::transaction::Transaction;
 
 const TABLE: &str = "meta";
@@ -48,64 +48,58 @@ pub(crate) fn get(connection: &Connection, key: &'static str) -> Result<String> 
 
 /// The value of `key`, if it has one.
 pub(crate) fn find(connection: &Connection, key: &str) -> Result<Option<String>> {
-    let mut statement =
-        connection.prepare_cached("SELECT key, value, checksum FROM meta WHERE key = ?1")?;
-    let mut rows = statement.query([key])?;
-    let Some(row) = rows.next()? else {
-        return Ok(None);
-    };
-    let columns = Columns::of(TABLE, row);
-    let value = columns.text(1)?;
-    columns.verify(checksum(key, &value), 2)?;
-    Ok(Some(value))
+    let sql = "SELECT key, value, checksum FROM meta WHERE key = ?1";
+    first(connection, sql, [key], |row| {
+        let columns = Columns::of(TABLE, row);
+        let value: String = columns.get(1)?;
+        columns.verify(checksum(key, &value), 2)?;
+        Ok(value)
+    })
 }
 
 /// Writes the value of `key`. It replaces an existing value.
 pub(crate) fn put(connection: &Connection, key: &str, value: &str) -> Result<()> {
-    connection
-        .prepare_cached("INSERT OR REPLACE INTO meta (key, value, checksum) VALUES (?1, ?2, ?3)")?
-        .execute(params![key, value, checksum(key, value).finish()])?;
+    run(
+        connection,
+        "INSERT OR REPLACE INTO meta (key, value, checksum) VALUES (?1, ?2, ?3)",
+        params![key, value, checksum(key, value).finish()],
+    )?;
     Ok(())
 }
 
 /// Changes the value of an existing `key`. A missing key stays missing.
 pub(crate) fn set(connection: &Connection, key: &str, value: &str) -> Result<()> {
-    connection
-        .prepare_cached("UPDATE meta SET value = ?2, checksum = ?3 WHERE key = ?1")?
-        .execute(params![key, value, checksum(key, value).finish()])?;
+    run(
+        connection,
+        "UPDATE meta SET value = ?2, checksum = ?3 WHERE key = ?1",
+        params![key, value, checksum(key, value).finish()],
+    )?;
     Ok(())
 }
 
 /// Deletes `key`, if it is there.
 pub(super) fn delete(connection: &Connection, key: &str) -> Result<()> {
-    connection
-        .prepare_cached("DELETE FROM meta WHERE key = ?1")?
-        .execute([key])?;
+    run(connection, "DELETE FROM meta WHERE key = ?1", [key])?;
     Ok(())
 }
 
 /// The numbers that follow `prefix` in keys. The values are not read, so no checksum matters.
 pub(super) fn numbers(connection: &Connection, prefix: &str) -> Result<Vec<i64>> {
-    let mut statement =
-        connection.prepare_cached("SELECT key FROM meta WHERE key > ?1 AND key < ?2")?;
-    let keys = statement.query_map(params![prefix, above(prefix)], |row| {
-        row.get::<_, String>(0)
+    let sql = "SELECT key FROM meta WHERE key > ?1 AND key < ?2";
+    let keys = list(connection, sql, params![prefix, above(prefix)], |row| {
+        Ok(row.get::<_, String>(0)?)
     })?;
-    let mut found = Vec::new();
-    for key in keys {
-        found.extend(
-            key?.strip_prefix(prefix)
-                .and_then(|key| key.parse::<i64>().ok()),
-        );
-    }
-    Ok(found)
+    let numbers = keys.iter().filter_map(|key| key.strip_prefix(prefix));
+    Ok(numbers.filter_map(|number| number.parse().ok()).collect())
 }
 
 /// Deletes every key that begins with `prefix`.
 fn delete_all(connection: &Connection, prefix: &str) -> Result<()> {
-    connection
-        .prepare_cached("DELETE FROM meta WHERE key > ?1 AND key < ?2")?
-        .execute(params![prefix, above(prefix)])?;
+    run(
+        connection,
+        "DELETE FROM meta WHERE key > ?1 AND key < ?2",
+        params![prefix, above(prefix)],
+    )?;
     Ok(())
 }
 
@@ -176,43 +170,47 @@ pub(crate) fn take_ids(transaction: &Transaction<'_>, count: usize) -> Result<En
             let message = format!("the store has no {count} ids left after {}", first - 1);
             Error::new(ErrorKind::InvalidEntry, message)
         })?;
-    transaction
-        .prepare_cached("UPDATE allocator SET high_water = ?1, checksum = ?2 WHERE id = 0")?
-        .execute(params![last, allocator_checksum(last).finish()])?;
+    run(
+        transaction,
+        "UPDATE allocator SET high_water = ?1, checksum = ?2 WHERE id = 0",
+        params![last, allocator_checksum(last).finish()],
+    )?;
     Ok(EntryId(first))
 }
 
 /// Writes the one row of a new database.
 pub(super) fn create_allocator(transaction: &Transaction<'_>) -> Result<()> {
-    transaction
-        .prepare_cached("INSERT INTO allocator (id, high_water, checksum) VALUES (0, 0, ?1)")?
-        .execute([allocator_checksum(0).finish()])?;
+    run(
+        transaction,
+        "INSERT INTO allocator (id, high_water, checksum) VALUES (0, 0, ?1)",
+        [allocator_checksum(0).finish()],
+    )?;
     Ok(())
 }
 
 /// Sets the mark without a check. Only a repair calls this.
 pub(super) fn put_high_water(transaction: &Transaction<'_>, high_water: i64) -> Result<()> {
-    transaction
-        .prepare_cached(
-            "INSERT OR REPLACE INTO allocator (id, high_water, checksum) VALUES (0, ?1, ?2)",
-        )?
-        .execute([high_water, allocator_checksum(high_water).finish()])?;
+    run(
+        transaction,
+        "INSERT OR REPLACE INTO allocator (id, high_water, checksum) VALUES (0, ?1, ?2)",
+        [high_water, allocator_checksum(high_water).finish()],
+    )?;
     Ok(())
 }
 
 /// The highest id that any entry ever had.
 pub(super) fn high_water(connection: &Connection) -> Result<i64> {
-    let mut statement =
-        connection.prepare_cached("SELECT id, high_water, checksum FROM allocator WHERE id = 0")?;
-    let mut rows = statement.query([])?;
-    let Some(row) = rows.next()? else {
+    let sql = "SELECT id, high_water, checksum FROM allocator WHERE id = 0";
+    let found = first(connection, sql, [], |row| {
+        let columns = Columns::of(ALLOCATOR, row);
+        let high_water = columns.get(1)?;
+        columns.verify(allocator_checksum(high_water), 2)?;
+        Ok(high_water)
+    })?;
+    found.ok_or_else(|| {
         let message = "the allocator has lost its row: ids might be given twice";
-        return Err(Error::new(ErrorKind::StoreCorrupt, message));
-    };
-    let columns = Columns::of(ALLOCATOR, row);
-    let high_water = columns.integer(1)?;
-    columns.verify(allocator_checksum(high_water), 2)?;
-    Ok(high_water)
+        Error::new(ErrorKind::StoreCorrupt, message)
+    })
 }
 
 fn max_id(transaction: &Transaction<'_>) -> Result<i64> {

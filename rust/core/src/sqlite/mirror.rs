@@ -11,6 +11,7 @@ use rusqlite::{Connection, ToSql, params_from_iter};
 
 use crate::error::Result;
 use crate::sqlite::database::Writer;
+use crate::sqlite::row::{list, run};
 use crate::sqlite::transaction::Transaction;
 use crate::sqlite::{connection, fact, meta, schema};
 
@@ -107,16 +108,14 @@ pub fn mirrored_tables() -> Result<Vec<(&'static str, Vec<Column>)>> {
 
 fn columns(connection: &Connection, table: &str) -> Result<Vec<Column>> {
     let sql = "SELECT name, type, \"notnull\" OR pk > 0, pk > 0 FROM pragma_table_info(?1)";
-    let mut statement = connection.prepare_cached(sql)?;
-    let found = statement.query_map([table], |row| {
+    list(connection, sql, [table], |row| {
         Ok(Column {
             name: row.get(0)?,
             kind: row.get(1)?,
             is_optional: !row.get::<_, bool>(2)?,
             is_key: row.get(3)?,
         })
-    })?;
-    Ok(found.collect::<rusqlite::Result<_>>()?)
+    })
 }
 
 /// Creates the triggers that record changed rows of the connection.
@@ -163,9 +162,8 @@ pub(super) fn hand_over(transaction: &Transaction<'_>, keeper: &dyn Keeper) -> R
             });
         }
     }
-    let mut statement = transaction.prepare_cached("SELECT name, seq FROM sqlite_sequence")?;
-    let found = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
-    changes.sequences = found.collect::<rusqlite::Result<_>>()?;
+    let sql = "SELECT name, seq FROM sqlite_sequence";
+    changes.sequences = list(transaction, sql, [], |row| Ok((row.get(0)?, row.get(1)?)))?;
     if !changes.tables.is_empty() {
         forget_changes(transaction)?;
     }
@@ -207,13 +205,17 @@ fn take_in(connection: &mut Connection, changes: &Changes) -> Result<()> {
         meta::set(&transaction, meta::SALT, &changes.salt)?;
     }
     for (table, last) in &changes.sequences {
-        let known = transaction
-            .prepare_cached("UPDATE sqlite_sequence SET seq = MAX(seq, ?2) WHERE name = ?1")?
-            .execute((table, last))?;
+        let known = run(
+            &transaction,
+            "UPDATE sqlite_sequence SET seq = MAX(seq, ?2) WHERE name = ?1",
+            (table, last),
+        )?;
         if known == 0 {
-            transaction
-                .prepare_cached("INSERT INTO sqlite_sequence (name, seq) VALUES (?1, ?2)")?
-                .execute((table, last))?;
+            run(
+                &transaction,
+                "INSERT INTO sqlite_sequence (name, seq) VALUES (?1, ?2)",
+                (table, last),
+            )?;
         }
     }
     forget_changes(&transaction)?;
@@ -270,25 +272,18 @@ impl ToSql for Bound<'_> {
 }
 
 fn forget_changes(transaction: &Transaction<'_>) -> Result<()> {
-    transaction
-        .prepare_cached("DELETE FROM temp.changed")?
-        .execute([])?;
-    transaction
-        .prepare_cached("DELETE FROM temp.noted")?
-        .execute([])?;
+    run(transaction, "DELETE FROM temp.changed", [])?;
+    run(transaction, "DELETE FROM temp.noted", [])?;
     Ok(())
 }
 
 /// The places in `TABLES` of the changed tables, ascending.
 fn changed_places(transaction: &Transaction<'_>) -> Result<Vec<usize>> {
-    let mut statement = transaction.prepare_cached(
-        "SELECT DISTINCT place FROM temp.changed UNION SELECT ?1 FROM temp.noted ORDER BY 1",
-    )?;
-    let found =
-        statement.query_map([place_in_sql(TABLES.len() - 1)], |row| row.get::<_, i64>(0))?;
-    let found =
-        found.filter_map(|place| place.map(|place| usize::try_from(place).ok()).transpose());
-    Ok(found.collect::<rusqlite::Result<_>>()?)
+    let sql = "SELECT DISTINCT place FROM temp.changed UNION SELECT ?1 FROM temp.noted ORDER BY 1";
+    let last = place_in_sql(TABLES.len() - 1);
+    list(transaction, sql, [last], |row| {
+        Ok(usize::try_from(row.get::<_, i64>(0)?).unwrap_or(usize::MAX))
+    })
 }
 
 fn rows(
@@ -307,15 +302,10 @@ fn rows(
              WHERE changed.place = ?1"
         )
     };
-    let mut statement = transaction.prepare_cached(&sql)?;
-    let width = statement.column_count();
-    let mut rows = statement.query([place_in_sql(place)])?;
-    let mut found = Vec::new();
-    while let Some(row) = rows.next()? {
-        let values = (0..width).map(|column| Ok(value(row.get_ref(column)?)));
-        found.push(values.collect::<rusqlite::Result<_>>()?);
-    }
-    Ok(found)
+    list(transaction, &sql, [place_in_sql(place)], |row| {
+        let values = (0..row.as_ref().column_count()).map(|column| Ok(value(row.get_ref(column)?)));
+        values.collect()
+    })
 }
 
 /// A place in `TABLES` as an integer of SQLite.
@@ -338,9 +328,9 @@ fn gone(transaction: &Transaction<'_>, place: usize, table: &str, key: &str) -> 
         "SELECT changed.id FROM temp.changed AS changed WHERE changed.place = ?1
          AND NOT EXISTS (SELECT 1 FROM main.{table} AS kept WHERE kept.{key} = changed.id)"
     );
-    let mut statement = transaction.prepare_cached(&sql)?;
-    let found = statement.query_map([place_in_sql(place)], |row| row.get(0))?;
-    Ok(found.collect::<rusqlite::Result<_>>()?)
+    list(transaction, &sql, [place_in_sql(place)], |row| {
+        Ok(row.get(0)?)
+    })
 }
 
 // Changes of a mirror that its keeper is not told of: rows that others wrote, and the range of ids it may give.

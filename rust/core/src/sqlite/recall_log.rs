@@ -7,7 +7,7 @@ use rusqlite::{Connection, Row, params};
 
 use crate::error::Result;
 use crate::sqlite::log::{self, CAPACITY};
-use crate::sqlite::row::{Checksum, Columns};
+use crate::sqlite::row::{Checksum, Columns, believed, list, run};
 use crate::sqlite::session::SessionRow;
 use crate::sqlite::transaction::Transaction;
 
@@ -54,17 +54,17 @@ pub(crate) fn put(
         let seq = recall.seq.clamp(0, CAPACITY - 1);
         let key = log::key(session.id, seq);
         let before = newest(transaction, session)?;
-        transaction
-            .prepare_cached(
-                "INSERT INTO recall (id, created_at, body, checksum) VALUES (?1, ?2, ?3, ?4)
+        run(
+            transaction,
+            "INSERT INTO recall (id, created_at, body, checksum) VALUES (?1, ?2, ?3, ?4)
                  ON CONFLICT (id) DO UPDATE SET created_at = ?2, body = ?3, checksum = ?4",
-            )?
-            .execute(params![
+            params![
                 key,
                 recall.created_at,
                 recall.body,
                 checksum(key, recall.created_at, &recall.body).finish()
-            ])?;
+            ],
+        )?;
         if before.is_some_and(|before| before / STEP < seq / STEP) {
             thin(transaction, session)?;
         }
@@ -79,31 +79,18 @@ pub(crate) fn of_session(
     limit: i64,
 ) -> Result<Vec<Recall>> {
     let (first, end) = keys(session);
-    let mut statement = connection.prepare_cached(select!(
-        "WHERE id >= ?1 AND id < ?2 ORDER BY id DESC LIMIT ?3"
-    ))?;
-    let mut rows = statement.query([first, end, limit.clamp(0, RECALLS)])?;
-    let mut found = Vec::new();
-    while let Some(row) = rows.next()? {
-        found.push(read(row)?);
-    }
-    Ok(found)
+    let sql = select!("WHERE id >= ?1 AND id < ?2 ORDER BY id DESC LIMIT ?3");
+    list(connection, sql, [first, end, limit.clamp(0, RECALLS)], read)
 }
 
 /// Deletes rows with wrong checksums, and rows without a session.
 pub(super) fn repair(transaction: &Transaction<'_>) -> Result<()> {
-    let mut damaged = Vec::new();
-    let mut statement = transaction.prepare(SELECT_ALL)?;
-    let mut rows = statement.query([])?;
-    while let Some(row) = rows.next()? {
-        if super::row::believed(read(row))?.is_none() {
-            damaged.push(row.get::<_, i64>(0)?);
-        }
-    }
-    for id in damaged {
-        transaction
-            .prepare_cached("DELETE FROM recall WHERE id = ?1")?
-            .execute([id])?;
+    let rows = list(transaction, SELECT_ALL, [], |row| {
+        Ok((row.get::<_, i64>(0)?, believed(read(row))?))
+    })?;
+    let damaged = rows.iter().filter(|(_, found)| found.is_none());
+    for (id, _) in damaged {
+        run(transaction, "DELETE FROM recall WHERE id = ?1", [id])?;
     }
     transaction.execute(
         "DELETE FROM recall WHERE id >> 32 NOT IN (SELECT id FROM session)",
@@ -124,12 +111,8 @@ fn newest(connection: &Connection, session: &SessionRow) -> Result<Option<i64>> 
 /// Deletes the oldest recalls of the session beyond [`RECALLS`].
 fn thin(transaction: &Transaction<'_>, session: &SessionRow) -> Result<()> {
     let (first, end) = keys(session);
-    transaction
-        .prepare_cached(
-            "DELETE FROM recall WHERE id >= ?1 AND id <= (
-                 SELECT id FROM recall WHERE id >= ?1 AND id < ?2 ORDER BY id DESC LIMIT 1 OFFSET ?3)",
-        )?
-        .execute([first, end, RECALLS])?;
+    run(transaction, "DELETE FROM recall WHERE id >= ?1 AND id <= (
+                 SELECT id FROM recall WHERE id >= ?1 AND id < ?2 ORDER BY id DESC LIMIT 1 OFFSET ?3)", [first, end, RECALLS])?;
     Ok(())
 }
 
@@ -141,8 +124,8 @@ fn keys(session: &SessionRow) -> (i64, i64) {
 
 pub(super) fn read(row: &Row<'_>) -> Result<Recall> {
     let columns = Columns::of(TABLE, row);
-    let (key, created_at) = (columns.integer(0)?, columns.integer(1)?);
-    let body = columns.text(2)?;
+    let (key, created_at) = (columns.get(0)?, columns.get(1)?);
+    let body = columns.get::<String>(2)?;
     columns.verify(checksum(key, created_at, &body), 3)?;
     Ok(Recall {
         seq: log::session_and_seq(key).1,

@@ -5,12 +5,12 @@
 //! and a read of it is an error. The whole repair is one transaction.
 
 use hashbrown::{HashMap, HashSet};
-use rusqlite::{Connection, params};
+use rusqlite::{Connection, Params, params};
 
 use crate::error::Result;
 use crate::id::{EntryId, SessionId};
 use crate::sqlite::compactions::{self, Compaction};
-use crate::sqlite::row::{Checksum, believed};
+use crate::sqlite::row::{Checksum, believed, list, run};
 use crate::sqlite::session::{self, SessionRow};
 use crate::sqlite::transaction::Transaction;
 use crate::sqlite::{deletion, derived, entry, log, meta, recall_log, vectors};
@@ -34,11 +34,9 @@ pub(super) fn repair(transaction: &Transaction<'_>, now: i64) -> Result<()> {
 
 /// Sets aside damaged entries and entries without a session, and corrects the fingerprints of the other entries.
 fn entries(transaction: &Transaction<'_>, now: i64) -> Result<()> {
-    let sessions: HashSet<i64> = column(transaction, "SELECT id FROM session")?;
+    let sessions: HashSet<i64> = column(transaction, "SELECT id FROM session", [])?;
     let (mut damaged, mut lost) = (Vec::new(), Vec::new());
-    let mut statement = transaction.prepare(entry::SELECT_ALL)?;
-    let mut rows = statement.query([])?;
-    while let Some(row) = rows.next()? {
+    list(transaction, entry::SELECT_ALL, [], |row| {
         let id: i64 = row.get(0)?;
         match believed(entry::read(row))? {
             Some(stored) if sessions.contains(&stored.session) => {
@@ -49,14 +47,14 @@ fn entries(transaction: &Transaction<'_>, now: i64) -> Result<()> {
             }
             _ => damaged.push(id),
         }
-    }
+        Ok(())
+    })?;
     for id in damaged {
         put_aside(transaction, id, now)?;
     }
-    let mut statement =
-        transaction.prepare_cached("UPDATE entry SET fingerprint = ?2 WHERE id = ?1")?;
     for (id, fingerprint) in lost {
-        statement.execute([id, fingerprint])?;
+        let sql = "UPDATE entry SET fingerprint = ?2 WHERE id = ?1";
+        run(transaction, sql, [id, fingerprint])?;
     }
     Ok(())
 }
@@ -64,20 +62,18 @@ fn entries(transaction: &Transaction<'_>, now: i64) -> Result<()> {
 /// Corrects the digests of derived texts. A text is found by its digest.
 fn texts(transaction: &Transaction<'_>) -> Result<()> {
     let mut lost = Vec::new();
-    let mut statement = transaction.prepare(derived::SELECT_ALL)?;
-    let mut rows = statement.query([])?;
-    while let Some(row) = rows.next()? {
+    list(transaction, derived::SELECT_ALL, [], |row| {
         if let Some(found) = believed(derived::read(row))? {
             let digest = derived::digest(&found.text.raw);
-            if row.get::<_, i64>(11)? != digest {
+            if row.get::<_, i64>("digest")? != digest {
                 lost.push((found.id, digest));
             }
         }
-    }
-    let mut statement =
-        transaction.prepare_cached("UPDATE derived SET digest = ?2 WHERE id = ?1")?;
+        Ok(())
+    })?;
     for (id, digest) in lost {
-        statement.execute([id, digest])?;
+        let sql = "UPDATE derived SET digest = ?2 WHERE id = ?1";
+        run(transaction, sql, [id, digest])?;
     }
     Ok(())
 }
@@ -109,24 +105,22 @@ fn ids(transaction: &Transaction<'_>) -> Result<()> {
 
 fn sessions(transaction: &Transaction<'_>) -> Result<()> {
     let mut compactions: HashMap<i64, Vec<Compaction>> = HashMap::new();
-    let mut statement = transaction.prepare(compactions::SELECT_ALL)?;
-    let mut rows = statement.query([])?;
-    while let Some(row) = rows.next()? {
+    list(transaction, compactions::SELECT_ALL, [], |row| {
         if let Some(found) = believed(compactions::read(row))? {
             compactions.entry(found.session).or_default().push(found);
         }
-    }
-    let mut known = Vec::new();
-    let mut statement = transaction.prepare(session::SELECT_ALL)?;
-    let mut rows = statement.query([])?;
-    while let Some(row) = rows.next()? {
-        let found = match believed(session::read(row))? {
-            Some(found) => Some(found),
-            None => remade(transaction, row)?,
-        };
-        known.extend(found);
-    }
-    for row in known {
+        Ok(())
+    })?;
+    let known = list(
+        transaction,
+        session::SELECT_ALL,
+        [],
+        |row| match believed(session::read(row))? {
+            Some(found) => Ok(Some(found)),
+            None => remade(transaction, row),
+        },
+    )?;
+    for row in known.into_iter().flatten() {
         let views = compactions.remove(&row.id).unwrap_or_default();
         settle(transaction, row, &views)?;
     }
@@ -206,15 +200,17 @@ fn settle(transaction: &Transaction<'_>, mut row: SessionRow, views: &[Compactio
         standing.push(id);
         next = parents.get(&id).copied().flatten();
     }
-    let brought: HashSet<i64> = column_of(
+    let brought: HashSet<i64> = column(
         transaction,
         "SELECT DISTINCT compaction FROM entry WHERE session = ?1 AND compaction IS NOT NULL",
-        row.id,
+        [row.id],
     )?;
     for compaction in brought.iter().filter(|id| !standing.contains(id)) {
-        transaction
-            .prepare_cached("DELETE FROM entry WHERE session = ?1 AND compaction = ?2")?
-            .execute(params![row.id, compaction])?;
+        run(
+            transaction,
+            "DELETE FROM entry WHERE session = ?1 AND compaction = ?2",
+            params![row.id, compaction],
+        )?;
     }
     let count = |sql: &str| -> Result<i64> {
         Ok(transaction.query_row(sql, [row.id], |found| found.get(0))?)
@@ -232,16 +228,9 @@ fn settle(transaction: &Transaction<'_>, mut row: SessionRow, views: &[Compactio
     session::save(transaction, &row)
 }
 
-fn column(connection: &Connection, sql: &str) -> Result<HashSet<i64>> {
-    let mut statement = connection.prepare(sql)?;
-    let values = statement.query_map([], |row| row.get(0))?;
-    Ok(values.collect::<rusqlite::Result<_>>()?)
-}
-
-fn column_of(connection: &Connection, sql: &str, key: i64) -> Result<HashSet<i64>> {
-    let mut statement = connection.prepare_cached(sql)?;
-    let values = statement.query_map([key], |row| row.get(0))?;
-    Ok(values.collect::<rusqlite::Result<_>>()?)
+fn column(connection: &Connection, sql: &str, params: impl Params) -> Result<HashSet<i64>> {
+    let values = list(connection, sql, params, |row| Ok(row.get(0)?))?;
+    Ok(values.into_iter().collect())
 }
 
 // Deletes vectors with a wrong checksum. The embedder can compute them again.
@@ -256,35 +245,26 @@ fn vectors_of_entries(transaction: &Transaction<'_>) -> Result<()> {
         return Ok(());
     };
     transaction.execute("DELETE FROM embedder WHERE id <> ?1", [current.id])?;
-    let mut owners: HashMap<i64, i64> = HashMap::new();
-    {
-        let mut statement = transaction.prepare("SELECT id, session FROM entry")?;
-        let mut rows = statement.query([])?;
-        while let Some(row) = rows.next()? {
-            owners.insert(row.get(0)?, row.get(1)?);
-        }
-    }
+    let sql = "SELECT id, session FROM entry";
+    let owners = list(transaction, sql, [], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    let owners: HashMap<i64, i64> = owners.into_iter().collect();
     let mut wrong = Vec::new();
-    {
-        let mut statement = transaction.prepare(vectors::SELECT_ALL)?;
-        let mut rows = statement.query([])?;
-        while let Some(row) = rows.next()? {
-            let entry: i64 = row.get(0)?;
-            let owner = owners.get(&entry).copied();
-            let is_whole = believed(vectors::read(row))?.is_some_and(|found| {
-                Some(found.session) == owner
-                    && found.embedder == current.id
-                    && vectors::is_whole(&found.numbers, current.dimension)
-            });
-            if !is_whole {
-                wrong.push((entry, owner));
-            }
+    list(transaction, vectors::SELECT_ALL, [], |row| {
+        let entry: i64 = row.get(0)?;
+        let owner = owners.get(&entry).copied();
+        let is_whole = believed(vectors::read(row))?.is_some_and(|found| {
+            Some(found.session) == owner
+                && found.embedder == current.id
+                && vectors::is_whole(&found.numbers, current.dimension)
+        });
+        if !is_whole {
+            wrong.push((entry, owner));
         }
-    }
+        Ok(())
+    })?;
     let mut sessions = HashSet::new();
-    let mut statement = transaction.prepare_cached("DELETE FROM vector WHERE entry = ?1")?;
     for (entry, owner) in wrong {
-        statement.execute([entry])?;
+        run(transaction, "DELETE FROM vector WHERE entry = ?1", [entry])?;
         sessions.extend(owner);
     }
     // The revision rises, so that an index which holds a deleted vector becomes stale.
@@ -319,10 +299,8 @@ pub(crate) fn set_aside(
 
 /// The ids of set-aside entries of the session with that key, or of all sessions.
 pub(crate) fn set_aside_of_key(connection: &Connection, key: Option<i64>) -> Result<Vec<EntryId>> {
-    let mut statement = connection
-        .prepare_cached("SELECT id FROM quarantine WHERE ?1 IS NULL OR session = ?1 ORDER BY id")?;
-    let ids = statement.query_map([key], |row| row.get(0).map(EntryId))?;
-    Ok(ids.collect::<rusqlite::Result<_>>()?)
+    let sql = "SELECT id FROM quarantine WHERE ?1 IS NULL OR session = ?1 ORDER BY id";
+    list(connection, sql, [key], |row| Ok(EntryId(row.get(0)?)))
 }
 
 /// The numbers of set-aside entries that a connection has counted, by the key of the session.
@@ -358,12 +336,12 @@ fn put_aside(transaction: &Transaction<'_>, id: i64, now: i64) -> Result<()> {
         .query_row([id], |row| Ok((row.get(0)?, row.get(1)?)))?;
     let checksum = Checksum::of(QUARANTINE).integer(id).integer(session);
     let checksum = checksum.bytes(&text).integer(now).finish();
-    transaction
-        .prepare_cached("INSERT OR REPLACE INTO quarantine VALUES (?1, ?2, ?3, ?4, ?5)")?
-        .execute(params![id, session, text, now, checksum])?;
-    transaction
-        .prepare_cached("DELETE FROM entry WHERE id = ?1")?
-        .execute([id])?;
+    run(
+        transaction,
+        "INSERT OR REPLACE INTO quarantine VALUES (?1, ?2, ?3, ?4, ?5)",
+        params![id, session, text, now, checksum],
+    )?;
+    run(transaction, "DELETE FROM entry WHERE id = ?1", [id])?;
     Ok(())
 }
 
@@ -373,11 +351,10 @@ pub(crate) fn forget_set_aside(
     session: i64,
     ids: &[i64],
 ) -> Result<i64> {
-    let mut statement =
-        transaction.prepare_cached("DELETE FROM quarantine WHERE id = ?1 AND session = ?2")?;
     let mut gone = 0;
     for id in ids {
-        gone += i64::from(statement.execute([id, &session])? > 0);
+        let sql = "DELETE FROM quarantine WHERE id = ?1 AND session = ?2";
+        gone += i64::from(run(transaction, sql, [id, &session])? > 0);
     }
     Ok(gone)
 }

@@ -1,7 +1,7 @@
 //! Reads columns and compares checksums; the error of a wrong column names its table and row.
 
-use rusqlite::Row;
 use rusqlite::types::ValueRef;
+use rusqlite::{Connection, Params, Row};
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
 use crate::error::{Error, ErrorKind, Field, Result};
@@ -17,43 +17,8 @@ impl<'row> Columns<'row> {
         Self { table, row }
     }
 
-    pub(super) fn integer(&self, column: usize) -> Result<i64> {
-        self.as_integer(column, self.row.get_ref(column)?)
-    }
-
-    pub(super) fn optional_integer(&self, column: usize) -> Result<Option<i64>> {
-        match self.row.get_ref(column)? {
-            ValueRef::Null => Ok(None),
-            value => self.as_integer(column, value).map(Some),
-        }
-    }
-
-    pub(super) fn text(&self, column: usize) -> Result<String> {
-        self.as_text(column, self.row.get_ref(column)?)
-    }
-
-    pub(super) fn optional_text(&self, column: usize) -> Result<Option<String>> {
-        match self.row.get_ref(column)? {
-            ValueRef::Null => Ok(None),
-            value => self.as_text(column, value).map(Some),
-        }
-    }
-
-    fn as_integer(&self, column: usize, value: ValueRef<'_>) -> Result<i64> {
-        match value {
-            ValueRef::Integer(value) => Ok(value),
-            _ => Err(self.corrupt(column, "is not an integer")),
-        }
-    }
-
-    fn as_text(&self, column: usize, value: ValueRef<'_>) -> Result<String> {
-        match value {
-            ValueRef::Text(bytes) => match std::str::from_utf8(bytes) {
-                Ok(text) => Ok(text.to_owned()),
-                Err(_) => Err(self.corrupt(column, "is not UTF-8")),
-            },
-            _ => Err(self.corrupt(column, "is not a text")),
-        }
+    pub(super) fn get<T: Value>(&self, column: usize) -> Result<T> {
+        T::of(self.row.get_ref(column)?).map_err(|what| self.corrupt(column, what))
     }
 
     pub(super) fn bytes(&self, column: usize) -> Result<&'row [u8]> {
@@ -65,7 +30,7 @@ impl<'row> Columns<'row> {
 
     /// Compares the checksum in the last column with the checksum of the other columns.
     pub(super) fn verify(&self, checksum: Checksum, column: usize) -> Result<()> {
-        let stored = self.integer(column)?;
+        let stored = self.get(column)?;
         checksum.verify(self.table, self.row.get_ref(0)?, stored)
     }
 
@@ -79,6 +44,157 @@ impl<'row> Columns<'row> {
             &format!("is damaged: column {name:?} {what}"),
         )
     }
+}
+
+/// A value of a column.
+pub(super) trait Value: Sized {
+    /// The value as it is stored; or what is wrong with it.
+    fn of(stored: ValueRef<'_>) -> std::result::Result<Self, &'static str>;
+
+    /// Adds the value to the checksum of its row.
+    fn add_to(&self, checksum: Checksum) -> Checksum;
+}
+
+impl Value for i64 {
+    fn of(stored: ValueRef<'_>) -> std::result::Result<Self, &'static str> {
+        match stored {
+            ValueRef::Integer(value) => Ok(value),
+            _ => Err("is not an integer"),
+        }
+    }
+
+    fn add_to(&self, checksum: Checksum) -> Checksum {
+        checksum.integer(*self)
+    }
+}
+
+impl Value for bool {
+    fn of(stored: ValueRef<'_>) -> std::result::Result<Self, &'static str> {
+        i64::of(stored).map(|value| value != 0)
+    }
+
+    fn add_to(&self, checksum: Checksum) -> Checksum {
+        checksum.integer((*self).into())
+    }
+}
+
+impl Value for usize {
+    fn of(stored: ValueRef<'_>) -> std::result::Result<Self, &'static str> {
+        Self::try_from(i64::of(stored)?).map_err(|_| "is no size")
+    }
+
+    fn add_to(&self, checksum: Checksum) -> Checksum {
+        checksum.integer(i64::try_from(*self).unwrap_or(i64::MAX))
+    }
+}
+
+impl Value for String {
+    fn of(stored: ValueRef<'_>) -> std::result::Result<Self, &'static str> {
+        match stored {
+            ValueRef::Text(bytes) => match std::str::from_utf8(bytes) {
+                Ok(text) => Ok(text.to_owned()),
+                Err(_) => Err("is not UTF-8"),
+            },
+            _ => Err("is not a text"),
+        }
+    }
+
+    fn add_to(&self, checksum: Checksum) -> Checksum {
+        checksum.text(self)
+    }
+}
+
+/// NULL is None.
+impl<T: Value> Value for Option<T> {
+    fn of(stored: ValueRef<'_>) -> std::result::Result<Self, &'static str> {
+        match stored {
+            ValueRef::Null => Ok(None),
+            stored => T::of(stored).map(Some),
+        }
+    }
+
+    fn add_to(&self, checksum: Checksum) -> Checksum {
+        match self {
+            Some(value) => value.add_to(checksum),
+            None => checksum.null(),
+        }
+    }
+}
+
+/// Defines a table: its name, its columns in order, which are the names of fields or of variables in the shape of the
+/// type that holds a row, and columns that the checksum leaves out. The columns are named only here: `select!` makes a
+/// query of them, `read` reads a row of such a query, and `checksum` is the checksum of a row.
+///
+/// The first token is a `$` for the macro `select!`.
+macro_rules! table {
+    ($d:tt $table:literal: $type:ident { $($column:ident),+ $(,)? }) => {
+        table!($d $table, [$($column)+] []: $type { $($column),+ });
+    };
+    ($d:tt $table:literal, [$($column:ident)+] [$($more:ident)*]: $type:ident $shape:tt) => {
+        pub(in crate::sqlite) const TABLE: &str = $table;
+
+        /// A query of all columns, with a condition.
+        macro_rules! select {
+            ($d condition:literal) => {
+                concat!(
+                    "SELECT ", $(stringify!($column), ", ",)+ "checksum", $(", ", stringify!($more),)*
+                    " FROM ", $table, " ", $d condition
+                )
+            };
+        }
+
+        /// Selects every row, for a check or a repair.
+        pub(in crate::sqlite) const SELECT_ALL: &str = select!("ORDER BY id");
+
+        pub(in crate::sqlite) fn read(row: &rusqlite::Row<'_>) -> crate::error::Result<$type> {
+            let columns = crate::sqlite::row::Columns::of(TABLE, row);
+            let mut places = 0..;
+            let mut place = || places.next().unwrap_or_default();
+            $(let $column = columns.get(place())?;)+
+            let found = $type $shape;
+            columns.verify(checksum(&found), place())?;
+            Ok(found)
+        }
+
+        pub(in crate::sqlite) fn checksum(row: &$type) -> crate::sqlite::row::Checksum {
+            let $type $shape = row;
+            crate::sqlite::row::Checksum::of(TABLE)$(.with($column))+
+        }
+    };
+}
+pub(super) use table;
+
+/// What `read` makes of each row of a query.
+pub(super) fn list<T>(
+    connection: &Connection,
+    sql: &str,
+    params: impl Params,
+    mut read: impl FnMut(&Row<'_>) -> Result<T>,
+) -> Result<Vec<T>> {
+    let mut statement = connection.prepare_cached(sql)?;
+    let mut rows = statement.query(params)?;
+    let mut found = Vec::new();
+    while let Some(row) = rows.next()? {
+        found.push(read(row)?);
+    }
+    Ok(found)
+}
+
+/// What `read` makes of the first row of a query; None where there is no row.
+pub(super) fn first<T>(
+    connection: &Connection,
+    sql: &str,
+    params: impl Params,
+    read: impl FnOnce(&Row<'_>) -> Result<T>,
+) -> Result<Option<T>> {
+    let mut statement = connection.prepare_cached(sql)?;
+    let mut rows = statement.query(params)?;
+    rows.next()?.map(read).transpose()
+}
+
+/// Runs a statement, and gives the number of rows that it changed.
+pub(super) fn run(connection: &Connection, sql: &str, params: impl Params) -> Result<usize> {
+    Ok(connection.prepare_cached(sql)?.execute(params)?)
 }
 
 /// Checks that an index led to `expected` rows of the session, each row once and in ascending order.
@@ -177,22 +293,12 @@ impl Checksum {
         hasher
     }
 
-    /// Adds a text, or `n` for NULL.
-    pub(super) fn optional_text(self, value: Option<&str>) -> Self {
-        match value {
-            Some(value) => self.text(value),
-            None => self.null(),
-        }
+    /// Adds a value of any type.
+    pub(super) fn with(self, value: &impl Value) -> Self {
+        value.add_to(self)
     }
 
-    /// Adds an integer, or `n` for NULL.
-    pub(super) fn optional_integer(self, value: Option<i64>) -> Self {
-        match value {
-            Some(value) => self.integer(value),
-            None => self.null(),
-        }
-    }
-
+    /// Adds `n` for NULL.
     fn null(mut self) -> Self {
         self.add(b"n");
         self
@@ -272,7 +378,7 @@ mod tests {
                     [b"t", &size[..], text.as_bytes()].concat()
                 };
                 let form = [form("entry"), form(&text), b"n".to_vec()].concat();
-                let checksum = Checksum::of("entry").text(&text).optional_integer(None);
+                let checksum = Checksum::of("entry").text(&text).null();
                 assert_eq!(
                     checksum.finish().cast_unsigned(),
                     xxh3_64(&form),
@@ -284,9 +390,9 @@ mod tests {
 
     #[test]
     fn null_zero_and_empty_are_three_values() {
-        let null = Checksum::of("entry").optional_text(None).finish();
-        let empty = Checksum::of("entry").optional_text(Some("")).finish();
-        let zero = Checksum::of("entry").optional_integer(Some(0)).finish();
+        let null = Checksum::of("entry").null().finish();
+        let empty = Checksum::of("entry").text("").finish();
+        let zero = Checksum::of("entry").integer(0).finish();
         assert!(null != empty && empty != zero && null != zero);
     }
 

@@ -4,36 +4,21 @@
 use std::sync::Arc;
 
 use hashbrown::HashMap;
-use rusqlite::{Connection, Row, params};
+use rusqlite::{Connection, params};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::id::SessionId;
-use crate::sqlite::row::{Checksum, Columns, corrupt};
+use crate::sqlite::row::{Columns, corrupt, first, list, run, table};
 use crate::sqlite::transaction::Transaction;
-
-pub(super) const TABLE: &str = "session";
 
 /// The highest key of a session. The keys of its messages contain it (`log.rs`).
 const LAST: i64 = (1 << 31) - 1;
 
-/// A query of the columns that `read` expects, with a condition.
-macro_rules! select {
-    ($condition:literal) => {
-        concat!(
-            "SELECT id, name, namespace, next_seq, entries, compactions, revision, epoch, redactions, counter,
-                    write_id, dropped, head, clock, settings, tokens, first_at, last_at, title, checksum
-             FROM session ",
-            $condition
-        )
-    };
-}
-
-/// Selects every row, for a check or a repair.
-pub(super) const SELECT_ALL: &str = select!("ORDER BY id");
-
-/// The number of the checksum's column in `select`.
-const CHECKSUM: usize = 19;
+table!($ "session": SessionRow {
+    id, name, namespace, next_seq, entries, compactions, revision, epoch, redactions, counter, write_id, dropped, head,
+    clock, settings, tokens, first_at, last_at, title
+});
 
 /// The version of a session. A writer names the version that it has read. Equal versions mean equal states.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -136,10 +121,9 @@ pub(crate) fn find(connection: &Connection, session: &SessionId) -> Result<Optio
 
 /// The session of that name, or its tombstone.
 pub(crate) fn find_any(connection: &Connection, session: &SessionId) -> Result<Option<SessionRow>> {
-    let mut statement = connection.prepare_cached(select!("WHERE name = ?1"))?;
-    let mut rows = statement.query([session.as_str()])?;
-    match rows.next()? {
-        Some(row) => read(row).map(Some),
+    let sql = select!("WHERE name = ?1");
+    match first(connection, sql, [session.as_str()], read)? {
+        Some(row) => Ok(Some(row)),
         None => check_absent(connection, session).map(|()| None),
     }
 }
@@ -150,8 +134,7 @@ pub(crate) fn labels(
     connection: &Connection,
     session: Option<&str>,
 ) -> Result<Vec<(String, String)>> {
-    let mut statement = connection.prepare_cached(
-        "WITH own AS (SELECT * FROM session WHERE ?1 IS NULL OR name = ?1),
+    let sql = "WITH own AS (SELECT * FROM session WHERE ?1 IS NULL OR name = ?1),
               made AS (SELECT * FROM compaction WHERE session IN (SELECT id FROM own))
          SELECT '', name FROM own UNION SELECT '', namespace FROM own
          UNION ALL SELECT 'settings of a session', settings FROM own
@@ -163,10 +146,10 @@ pub(crate) fn labels(
          UNION SELECT '', role FROM entry WHERE session IN (SELECT id FROM own)
              AND role NOT IN ('user', 'assistant', 'system', 'tool')
          UNION SELECT '', kind FROM entry WHERE session IN (SELECT id FROM own) AND kind <> 'message'
-         UNION ALL SELECT '', name FROM embedder WHERE ?1 IS NULL",
-    )?;
-    let rows = statement.query_map([session], |row| Ok((row.get(0)?, row.get(1)?)))?;
-    Ok(rows.collect::<rusqlite::Result<_>>()?)
+         UNION ALL SELECT '', name FROM embedder WHERE ?1 IS NULL";
+    list(connection, sql, [session], |row| {
+        Ok((row.get(0)?, row.get(1)?))
+    })
 }
 
 /// The most sessions whose rows a connection keeps.
@@ -215,7 +198,7 @@ pub(crate) fn page(
     offset: i64,
     limit: i64,
 ) -> Result<Vec<SessionRow>> {
-    let mut statement = connection.prepare_cached(match namespace {
+    let sql = match namespace {
         None => select!(
             "WHERE dropped = 0 AND ?1 IS NULL AND (redactions = 0 OR next_seq + entries > 0 OR settings <> ''
              OR id IN (SELECT session FROM fact)) ORDER BY id LIMIT ?2 OFFSET ?3"
@@ -224,13 +207,8 @@ pub(crate) fn page(
             "WHERE dropped = 0 AND namespace = ?1 AND (redactions = 0 OR next_seq + entries > 0 OR settings <> ''
              OR id IN (SELECT session FROM fact)) ORDER BY id LIMIT ?2 OFFSET ?3"
         ),
-    })?;
-    let mut rows = statement.query(params![namespace, limit, offset])?;
-    let mut sessions = Vec::new();
-    while let Some(row) = rows.next()? {
-        sessions.push(read(row)?);
-    }
-    Ok(sessions)
+    };
+    list(connection, sql, params![namespace, limit, offset], read)
 }
 
 /// The first session whose settings contain the text `has` and do not contain the text `lacks`; an empty `lacks`
@@ -240,12 +218,11 @@ pub(crate) fn with_settings(
     has: &str,
     lacks: &str,
 ) -> Result<Option<SessionRow>> {
-    let mut statement = connection.prepare_cached(select!(
+    let sql = select!(
         "WHERE settings <> '' AND dropped = 0 AND instr(settings, ?1) > 0
          AND (?2 = '' OR instr(settings, ?2) = 0) ORDER BY id LIMIT 1"
-    ))?;
-    let mut rows = statement.query([has, lacks])?;
-    rows.next()?.map(read).transpose()
+    );
+    first(connection, sql, [has, lacks], read)
 }
 
 /// The state of a session as far as searches depend on it. An index of another standing is stale.
@@ -288,11 +265,9 @@ pub(crate) fn standings(transaction: &Transaction<'_>, namespace: &str) -> Resul
     if let Some(known) = seen.as_ref().and_then(|seen| seen.get(namespace)) {
         return Ok(Arc::clone(known));
     }
-    let mut statement = transaction.prepare_cached(
-        "SELECT id, next_seq, revision, epoch, redactions, head FROM session
-         WHERE namespace = ?1 AND NOT dropped ORDER BY id",
-    )?;
-    let found = statement.query_map([namespace], |row| {
+    let sql = "SELECT id, next_seq, revision, epoch, redactions, head FROM session
+         WHERE namespace = ?1 AND NOT dropped ORDER BY id";
+    let found = list(transaction, sql, [namespace], |row| {
         Ok(Standing {
             id: row.get(0)?,
             next_seq: row.get(1)?,
@@ -302,7 +277,7 @@ pub(crate) fn standings(transaction: &Transaction<'_>, namespace: &str) -> Resul
             head: row.get(5)?,
         })
     })?;
-    let found: Arc<[Standing]> = found.collect::<rusqlite::Result<_>>()?;
+    let found: Arc<[Standing]> = found.into();
     if let Some(seen) = &mut seen {
         seen.insert(namespace.to_owned(), Arc::clone(&found));
     }
@@ -316,7 +291,7 @@ fn check_absent(connection: &Connection, session: &SessionId) -> Result<()> {
         connection.prepare_cached("SELECT id, name FROM session WHERE name_hash = ?1")?;
     let mut rows = statement.query([hash(session.as_str())])?;
     while let Some(row) = rows.next()? {
-        if Columns::of(TABLE, row).text(1)? == session.as_str() {
+        if Columns::of(TABLE, row).get::<String>(1)? == session.as_str() {
             return Err(corrupt(TABLE, row.get_ref(0)?, "is not found by its name"));
         }
     }
@@ -325,9 +300,7 @@ fn check_absent(connection: &Connection, session: &SessionId) -> Result<()> {
 
 /// The session of that key, or its tombstone.
 pub(crate) fn by_key(connection: &Connection, id: i64) -> Result<Option<SessionRow>> {
-    let mut statement = connection.prepare_cached(select!("WHERE id = ?1"))?;
-    let mut rows = statement.query([id])?;
-    rows.next()?.map(read).transpose()
+    first(connection, select!("WHERE id = ?1"), [id], read)
 }
 
 /// The session of that name, or its tombstone. If there is neither, a new session without a namespace.
@@ -347,14 +320,10 @@ pub(crate) fn create(
     session: &SessionId,
     namespace: &str,
 ) -> Result<SessionRow> {
-    transaction
-        .prepare_cached(
-            "INSERT INTO session (name, name_hash, namespace, next_seq, entries, compactions, revision, epoch,
+    run(transaction, "INSERT INTO session (name, name_hash, namespace, next_seq, entries, compactions, revision, epoch,
                  redactions, counter, write_id, dropped, head, clock, settings, tokens, first_at, last_at, title,
                  checksum)
-             VALUES (?1, ?2, ?3, 0, 0, 0, 0, 0, 0, 0, 0, 0, NULL, '', '', 0, NULL, NULL, '', 0)",
-        )?
-        .execute(params![session.as_str(), hash(session.as_str()), namespace])?;
+             VALUES (?1, ?2, ?3, 0, 0, 0, 0, 0, 0, 0, 0, 0, NULL, '', '', 0, NULL, NULL, '', 0)", params![session.as_str(), hash(session.as_str()), namespace])?;
     let row = SessionRow {
         id: transaction.last_insert_rowid(),
         name: session.as_str().to_owned(),
@@ -371,14 +340,10 @@ pub(crate) fn create(
 
 /// Writes the columns of a session that can change, and its checksum.
 pub(crate) fn save(transaction: &Transaction<'_>, row: &SessionRow) -> Result<()> {
-    transaction
-        .prepare_cached(
-            "UPDATE session SET next_seq = ?2, entries = ?3, compactions = ?4, revision = ?5, epoch = ?6,
+    run(transaction, "UPDATE session SET next_seq = ?2, entries = ?3, compactions = ?4, revision = ?5, epoch = ?6,
                  redactions = ?7, counter = ?8, write_id = ?9, dropped = ?10, head = ?11, clock = ?12,
                  settings = ?13, tokens = ?14, first_at = ?15, last_at = ?16, title = ?17, checksum = ?18
-             WHERE id = ?1",
-        )?
-        .execute(params![
+             WHERE id = ?1", params![
             row.id,
             row.next_seq,
             row.entries,
@@ -401,60 +366,9 @@ pub(crate) fn save(transaction: &Transaction<'_>, row: &SessionRow) -> Result<()
     Ok(())
 }
 
-pub(super) fn read(row: &Row<'_>) -> Result<SessionRow> {
-    let columns = Columns::of(TABLE, row);
-    let session = SessionRow {
-        id: columns.integer(0)?,
-        name: columns.text(1)?,
-        namespace: columns.text(2)?,
-        next_seq: columns.integer(3)?,
-        entries: columns.integer(4)?,
-        compactions: columns.integer(5)?,
-        revision: columns.integer(6)?,
-        epoch: columns.integer(7)?,
-        redactions: columns.integer(8)?,
-        counter: columns.integer(9)?,
-        write_id: columns.integer(10)?,
-        dropped: columns.integer(11)? != 0,
-        head: columns.optional_integer(12)?,
-        clock: columns.text(13)?,
-        settings: columns.text(14)?,
-        tokens: columns.integer(15)?,
-        first_at: columns.optional_integer(16)?,
-        last_at: columns.optional_integer(17)?,
-        title: columns.text(18)?,
-    };
-    columns.verify(checksum(&session), CHECKSUM)?;
-    Ok(session)
-}
-
+/// The checksum does not cover the hash, because it is computed from the name and always compared with it.
 pub(super) fn hash(name: &str) -> i64 {
     xxh3_64(name.as_bytes()).cast_signed()
-}
-
-/// The checksum does not cover the hash of the name, because the hash is computed from the name and always compared
-/// with it.
-pub(super) fn checksum(row: &SessionRow) -> Checksum {
-    Checksum::of(TABLE)
-        .integer(row.id)
-        .text(&row.name)
-        .text(&row.namespace)
-        .integer(row.next_seq)
-        .integer(row.entries)
-        .integer(row.compactions)
-        .integer(row.revision)
-        .integer(row.epoch)
-        .integer(row.redactions)
-        .integer(row.counter)
-        .integer(row.write_id)
-        .integer(i64::from(row.dropped))
-        .optional_integer(row.head)
-        .text(&row.clock)
-        .text(&row.settings)
-        .integer(row.tokens)
-        .optional_integer(row.first_at)
-        .optional_integer(row.last_at)
-        .text(&row.title)
 }
 
 // Counts of a store and of a session.
@@ -486,15 +400,14 @@ pub(crate) fn counts_of_store(connection: &Connection) -> Result<Counts> {
         ..Counts::default()
     };
     // The rows are read one by one, and their checksums are compared. An SQL sum would include damaged values.
-    let mut statement = connection.prepare_cached(SELECT_ALL)?;
-    let mut rows = statement.query([])?;
-    while let Some(row) = rows.next()? {
+    list(connection, SELECT_ALL, [], |row| {
         let row = read(row)?;
         counts.sessions += i64::from(row.next_seq > 0 || row.entries > 0);
         counts.messages += row.next_seq;
         counts.entries += row.entries;
         counts.compactions += row.compactions;
-    }
+        Ok(())
+    })?;
     Ok(counts)
 }
 

@@ -7,6 +7,7 @@ use std::ops::Deref;
 use rusqlite::Connection;
 
 use crate::error::Result;
+use crate::sqlite::row::run;
 
 /// A connection in a transaction. Whoever began the transaction ends it; the work in it cannot.
 pub(crate) struct Transaction<'connection> {
@@ -56,7 +57,7 @@ pub(super) struct Begun<'connection>(&'connection Connection);
 impl<'connection> Begun<'connection> {
     /// Begins a transaction on a connection that is in none.
     pub(super) fn on(connection: &'connection mut Connection) -> Result<Self> {
-        connection.prepare_cached("BEGIN DEFERRED")?.execute([])?;
+        run(connection, "BEGIN DEFERRED", [])?;
         Ok(Self(connection))
     }
 }

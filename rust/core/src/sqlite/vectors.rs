@@ -3,21 +3,30 @@
 use hashbrown::HashMap;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
-use crate::error::{ErrorKind, Result};
+use crate::error::Result;
 use crate::id::EntryId;
 use crate::sqlite::entry::{self, StoredEntry};
 use crate::sqlite::meta;
-use crate::sqlite::row::{Checksum, Columns};
+use crate::sqlite::row::{Checksum, Columns, believed, first, list, run};
 use crate::sqlite::transaction::Transaction;
 
 pub(super) const TABLE: &str = "vector";
-pub(super) const EMBEDDER: &str = "embedder";
 
 /// Bytes of a number.
 const F32: usize = size_of::<f32>();
 
 /// The number of ids that one search for entries without vectors covers. Others can use the database in between.
 const WINDOW: i64 = 10_000;
+
+/// The table of embedders.
+pub(super) mod embedders {
+    use super::EmbedderRow;
+    use crate::sqlite::row::table;
+
+    table!($ "embedder": EmbedderRow { id, name, dimension });
+
+    pub(super) const NEWEST: &str = select!("ORDER BY id DESC LIMIT 1");
+}
 
 /// A query of the columns that `read` expects, with a condition.
 macro_rules! select {
@@ -31,10 +40,6 @@ macro_rules! select {
 
 /// Selects every row, for a check or a repair.
 pub(super) const SELECT_ALL: &str = select!("ORDER BY entry");
-
-/// Selects every embedder, for a check.
-pub(super) const SELECT_EMBEDDERS: &str =
-    "SELECT id, name, dimension, checksum FROM embedder ORDER BY id";
 
 /// The embedder that made the vectors of a store.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -60,11 +65,7 @@ pub(crate) struct VectorRow {
 
 /// The current embedder; None if none was ever used.
 pub(crate) fn embedder(connection: &Connection) -> Result<Option<EmbedderRow>> {
-    let mut statement = connection.prepare_cached(
-        "SELECT id, name, dimension, checksum FROM embedder ORDER BY id DESC LIMIT 1",
-    )?;
-    let mut rows = statement.query([])?;
-    rows.next()?.map(read_embedder).transpose()
+    first(connection, embedders::NEWEST, [], embedders::read)
 }
 
 /// Makes this the embedder of the store, and deletes the vectors of any other embedder.
@@ -86,7 +87,7 @@ pub(crate) fn replace(
     };
     transaction.execute(
         "UPDATE embedder SET checksum = ?2 WHERE id = ?1",
-        [row.id, embedder_checksum(&row).finish()],
+        [row.id, embedders::checksum(&row).finish()],
     )?;
     Ok(row)
 }
@@ -116,22 +117,19 @@ pub(crate) fn missing(
         return Ok((Vec::new(), after));
     }
     let until = after.0.saturating_add(WINDOW).min(last);
-    let mut statement = connection.prepare_cached(
-        "SELECT entry.id FROM entry LEFT JOIN vector ON vector.entry = entry.id
+    let sql = "SELECT entry.id FROM entry LEFT JOIN vector ON vector.entry = entry.id
          WHERE entry.id > ?1 AND entry.id <= ?2 AND vector.entry IS NULL
              AND NOT EXISTS (SELECT 1 FROM session WHERE session.id = entry.session AND dropped = 1)
-         ORDER BY entry.id LIMIT ?3",
+         ORDER BY entry.id LIMIT ?3";
+    let ids: Vec<i64> = list(
+        connection,
+        sql,
+        params![after.0, until, integer(limit)],
+        |row| Ok(row.get(0)?),
     )?;
-    let ids = statement
-        .query_map(params![after.0, until, integer(limit)], |row| row.get(0))?
-        .collect::<rusqlite::Result<Vec<i64>>>()?;
     let mut found = Vec::with_capacity(ids.len());
     for &id in &ids {
-        match entry::get(connection, EntryId(id)) {
-            Ok(stored) => found.extend(stored),
-            Err(error) if error.kind() == ErrorKind::StoreCorrupt => {}
-            Err(error) => return Err(error),
-        }
+        found.extend(believed(entry::get(connection, EntryId(id)))?.flatten());
     }
     let looked = match ids.last() {
         Some(&last) if ids.len() == limit => last,
@@ -172,19 +170,19 @@ pub(crate) fn insert(
             numbers: numbers.clone(),
         };
         let data = bytes(numbers);
-        written += transaction
-            .prepare_cached(
-                "INSERT OR IGNORE INTO vector (entry, session, revision, embedder, data, checksum)
+        written += run(
+            transaction,
+            "INSERT OR IGNORE INTO vector (entry, session, revision, embedder, data, checksum)
                  VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
-            )?
-            .execute(params![
+            params![
                 entry.0,
                 session,
                 revision,
                 embedder,
                 data,
                 checksum(&row, &data).finish()
-            ])?;
+            ],
+        )?;
     }
     Ok(written)
 }
@@ -199,12 +197,11 @@ pub(crate) fn revision(connection: &Connection, session: i64) -> Result<i64> {
 /// The revision of the newest vectors of each session of a namespace that was not deleted, by key; 0 where it has no
 /// vectors.
 pub(crate) fn revisions(connection: &Connection, namespace: &str) -> Result<Vec<(i64, i64)>> {
-    let mut statement = connection.prepare_cached(
-        "SELECT id, (SELECT COALESCE(MAX(vector.revision), 0) FROM vector WHERE vector.session = session.id)
-         FROM session WHERE namespace = ?1 AND NOT dropped",
-    )?;
-    let found = statement.query_map([namespace], |row| Ok((row.get(0)?, row.get(1)?)))?;
-    Ok(found.collect::<rusqlite::Result<_>>()?)
+    let sql = "SELECT id, (SELECT COALESCE(MAX(vector.revision), 0) FROM vector WHERE vector.session = session.id)
+         FROM session WHERE namespace = ?1 AND NOT dropped";
+    list(connection, sql, [namespace], |row| {
+        Ok((row.get(0)?, row.get(1)?))
+    })
 }
 
 /// Passes the vectors of the session that are newer than `revision` to `take`, in the order of their writes.
@@ -216,17 +213,13 @@ pub(crate) fn for_each_after(
     revision: i64,
     mut take: impl FnMut(VectorRow),
 ) -> Result<()> {
-    let mut statement = connection.prepare_cached(select!(
-        "WHERE session = ?1 AND revision > ?2 ORDER BY revision, entry"
-    ))?;
-    let mut rows = statement.query([session, revision])?;
-    while let Some(row) = rows.next()? {
-        match read(row) {
-            Ok(vectors) => take(vectors),
-            Err(error) if error.kind() == ErrorKind::StoreCorrupt => {}
-            Err(error) => return Err(error),
+    let sql = select!("WHERE session = ?1 AND revision > ?2 ORDER BY revision, entry");
+    list(connection, sql, [session, revision], |row| {
+        if let Some(vectors) = believed(read(row))? {
+            take(vectors);
         }
-    }
+        Ok(())
+    })?;
     Ok(())
 }
 
@@ -244,10 +237,10 @@ pub(super) fn read(row: &Row<'_>) -> Result<VectorRow> {
         .map(|&chunk| f32::from_le_bytes(chunk))
         .collect();
     let vectors = VectorRow {
-        entry: EntryId(columns.integer(0)?),
-        session: columns.integer(1)?,
-        revision: columns.integer(2)?,
-        embedder: columns.integer(3)?,
+        entry: EntryId(columns.get(0)?),
+        session: columns.get(1)?,
+        revision: columns.get(2)?,
+        embedder: columns.get(3)?,
         numbers,
     };
     columns.verify(checksum(&vectors, data), 5)?;
@@ -255,18 +248,6 @@ pub(super) fn read(row: &Row<'_>) -> Result<VectorRow> {
         return Err(columns.corrupt(4, "holds no finite numbers"));
     }
     Ok(vectors)
-}
-
-pub(super) fn read_embedder(row: &Row<'_>) -> Result<EmbedderRow> {
-    let columns = Columns::of(EMBEDDER, row);
-    let embedder = EmbedderRow {
-        id: columns.integer(0)?,
-        name: columns.text(1)?,
-        dimension: usize::try_from(columns.integer(2)?)
-            .map_err(|_| columns.corrupt(2, "is no dimension"))?,
-    };
-    columns.verify(embedder_checksum(&embedder), 3)?;
-    Ok(embedder)
 }
 
 fn bytes(numbers: &[f32]) -> Vec<u8> {
@@ -283,13 +264,6 @@ fn checksum(row: &VectorRow, data: &[u8]) -> Checksum {
         .integer(row.revision)
         .integer(row.embedder)
         .bytes(data)
-}
-
-fn embedder_checksum(row: &EmbedderRow) -> Checksum {
-    Checksum::of(EMBEDDER)
-        .integer(row.id)
-        .text(&row.name)
-        .integer(integer(row.dimension))
 }
 
 fn integer(size: usize) -> i64 {

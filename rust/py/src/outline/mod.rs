@@ -7,4 +7,4 @@ mod value;
 
 pub(crate) use self::history::Outline;
 pub(crate) use self::render::{message_items, message_tokens, render_messages, rendered_tokens};
-pub(crate) use self::trim::{Leaving, Loose, parted};
+pub(crate) use self::trim::{Loose, parted};

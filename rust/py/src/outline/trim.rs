@@ -4,7 +4,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyString};
 use siltstone_core::bm25::{Bm25Params, Query, scores};
-use siltstone_core::outline::{Field, Leaving as InnerLeaving, Loose as InnerLoose, Rendering};
+use siltstone_core::outline::{Field, Loose as InnerLoose, Rendering};
 
 use super::history::{Outline, UnitsIn};
 use super::value::{Plain, is_space, name};
@@ -69,54 +69,34 @@ impl Loose {
         self.texts.iter().map(|text| &**text).collect()
     }
 
-    fn by_relevance(&self, py: Python<'_>, query: Text, k1: f64, b: f64) -> PyResult<Leaving> {
-        let inner = run_detached(py, || {
+    fn relevance(&self, py: Python<'_>, query: Text, k1: f64, b: f64) -> PyResult<Vec<f64>> {
+        run_detached(py, || {
             let (params, query) = (Bm25Params::new(k1, b)?, Query::of(&query));
-            Ok(self.inner.leaving(&scores(&self.texts, &query, params)))
-        })?;
-        Ok(self.leaving(py, inner))
+            Ok(scores(&self.texts, &query, params))
+        })
     }
 
-    fn by_scores(&self, py: Python<'_>, scores: Vec<f64>) -> PyResult<Leaving> {
+    /// The positions that leave, ascending, until at most `most` units are left; and the number of units left.
+    fn until(
+        &self,
+        py: Python<'_>,
+        scores: Vec<f64>,
+        units: UnitsIn,
+        most: i64,
+        spared: Option<usize>,
+    ) -> PyResult<(Vec<usize>, usize)> {
         let (needed, given) = (self.texts.len(), scores.len());
         if needed != given {
             return Err(PyValueError::new_err(format!(
                 "scores must have one for each of the {needed} texts, got {given}"
             )));
         }
-        Ok(self.leaving(py, self.inner.leaving(&scores)))
-    }
-}
-
-impl Loose {
-    fn leaving(&self, py: Python<'_>, inner: InnerLeaving) -> Leaving {
-        let outline = self.outline.clone_ref(py);
-        Leaving { outline, inner }
-    }
-}
-
-/// Groups in the order in which they leave a history.
-#[pyclass(frozen, module = "siltstone._native")]
-pub(crate) struct Leaving {
-    outline: Py<Outline>,
-    inner: InnerLeaving,
-}
-
-#[pymethods]
-impl Leaving {
-    /// The positions that leave, ascending, until at most `most` units are left; and the number of units left.
-    fn until(
-        &self,
-        py: Python<'_>,
-        units: UnitsIn,
-        most: i64,
-        spared: Option<usize>,
-    ) -> PyResult<(Vec<usize>, usize)> {
         let outline = self.outline.get();
         let sums = outline.sums_of(units)?;
         let most = usize::try_from(most).ok();
         run_attached(py, || {
-            Ok(self.inner.until(&outline.inner, &sums, most, spared))
+            let outline = &outline.inner;
+            Ok(self.inner.until(outline, &scores, &sums, most, spared))
         })
     }
 }
