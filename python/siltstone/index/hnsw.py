@@ -190,14 +190,6 @@ class HnswIndex(Index):
         rows, count = self._rows(queries, "queries")
         return table(self._core.search(rows, *_options(k, ef, plan)), count, "f")
 
-    def _rows(self, rows: ArrayLike | SparseRows, field: str) -> tuple[Any, int]:
-        """*rows* as the core takes them, and their number."""
-        if self.storage == "sparse":
-            matrix = _csr(rows)
-            return matrix, len(matrix[0]) - 1
-        array = as_rows(rows, self.dim, field)  # type: ignore[arg-type]
-        return array, len(array)
-
     def stats(self) -> dict[str, Any]:
         """Its sizes.
 
@@ -215,6 +207,14 @@ class HnswIndex(Index):
             "layers": layers,
             "plan": plan,
         }
+
+    def _rows(self, rows: ArrayLike | SparseRows, field: str) -> tuple[Any, int]:
+        """*rows* as the core takes them, and their number."""
+        if self.storage == "sparse":
+            matrix = _csr(rows)
+            return matrix, len(matrix[0]) - 1
+        array = as_rows(rows, self.dim, field)  # type: ignore[arg-type]
+        return array, len(array)
 
     def __len__(self) -> int:
         return len(self._core)

@@ -383,10 +383,7 @@ class _Trim:
         return loose, loose.relevance(self._query, _K1, _B)
 
     def _left_out(self, ranked: _Ranked, target: int, spared: int | None = None) -> tuple[list[int], int]:
-        """The positions that must leave, ascending, and the tokens of the rest.
-
-        The group of the position *spared* stays.
-        """
+        """The positions that leave, ascending, and the tokens of the rest. The group of *spared* stays."""
         units = range(self._units + 1)
         most = bisect_right(units, target, key=self._rule.tokens) - 1
         gone, left = ranked[0].until(ranked[1], self._sums, most, spared)

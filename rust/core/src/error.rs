@@ -111,6 +111,17 @@ impl Error {
         }))
     }
 
+    /// The error for an argument with a value that it may not have.
+    pub fn refused(
+        field: &'static str,
+        value: impl Into<Field>,
+        message: impl Into<String>,
+    ) -> Self {
+        Self::new(ErrorKind::InvalidArgument, message)
+            .with("field", field)
+            .with("value", value)
+    }
+
     /// Adds `value` under `name`.
     #[must_use]
     pub fn with(mut self, name: &'static str, value: impl Into<Field>) -> Self {
@@ -152,6 +163,44 @@ impl Error {
     pub fn fields(&self) -> &[(&'static str, Field)] {
         &self.0.fields
     }
+}
+
+/// Gives the values of a type the names by which a caller chooses one as the argument `field`.
+macro_rules! named {
+    ($type:ident, $field:literal: $($value:ident = $name:literal),+ $(,)?) => {
+        impl $type {
+            /// Its name, as callers spell it.
+            #[must_use]
+            pub fn name(self) -> &'static str {
+                match self {
+                    $(Self::$value => $name,)+
+                }
+            }
+        }
+
+        impl std::str::FromStr for $type {
+            type Err = $crate::error::Error;
+
+            fn from_str(name: &str) -> $crate::error::Result<Self> {
+                match name {
+                    $($name => Ok(Self::$value),)+
+                    _ => Err($crate::error::unnamed($field, &[$($name),+], name)),
+                }
+            }
+        }
+    };
+}
+pub(crate) use named;
+
+/// The error for a name that is none of `names`.
+pub(crate) fn unnamed(field: &'static str, names: &[&str], name: &str) -> Error {
+    let quoted: Vec<String> = names.iter().map(|name| format!("'{name}'")).collect();
+    let (last, others) = quoted.split_last().expect("a type has values");
+    let message = format!(
+        "{field} must be {} or {last}, got {name:?}",
+        others.join(", ")
+    );
+    Error::refused(field, name, message)
 }
 
 /// Bytes that must be free before a call of a store begins. A small allocation that fails ends the process, so none may

@@ -1,6 +1,6 @@
 //! Fuses two scores of an entry into one, and lowers scores by age.
 
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, Result};
 
 /// The number of milliseconds in a day.
 const DAY: f64 = 86_400_000.0;
@@ -39,14 +39,12 @@ impl Decay {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::InvalidArgument`] where one of them is not in 0..1.
+    /// [`InvalidArgument`](crate::ErrorKind::InvalidArgument) where one of them is not in 0..1.
     pub fn new(per_day: f64, floor: f64) -> Result<Self> {
         for (field, value) in [("per_day", per_day), ("floor", floor)] {
             if !(0.0..=1.0).contains(&value) {
                 let message = format!("{field} of a decay must be in 0..1, got {value}");
-                return Err(Error::new(ErrorKind::InvalidArgument, message)
-                    .with("field", field)
-                    .with("value", value.to_string()));
+                return Err(Error::refused(field, value.to_string(), message));
             }
         }
         Ok(Self { per_day, floor })
@@ -203,7 +201,7 @@ mod tests {
             (0.9, -0.5, "floor of a decay must be in 0..1, got -0.5"),
         ] {
             let error = Decay::new(per_day, floor).unwrap_err();
-            assert_eq!(error.kind(), ErrorKind::InvalidArgument);
+            assert_eq!(error.kind(), crate::ErrorKind::InvalidArgument);
             assert_eq!(error.to_string(), message);
         }
     }

@@ -3,6 +3,7 @@
 //! The caller makes texts harmless, writes the sentence before the block, cuts large texts and counts tokens: see
 //! [`Hand`].
 
+use crate::analyse::civil;
 use crate::id::EntryId;
 use crate::tokens::{Family, TextSize};
 
@@ -469,25 +470,11 @@ fn written(facts: &[String], said: &[Line]) -> String {
 /// The time as `YYYY-MM-DD HH:MM` in UTC.
 fn minute(milliseconds: i64) -> String {
     const MINUTE: i64 = 60_000;
-    const DAY: i64 = 24 * 60;
-    let minutes = milliseconds.div_euclid(MINUTE);
-    let (days, minute) = (minutes.div_euclid(DAY), minutes.rem_euclid(DAY));
-    // Years begin in March here, so that a leap day is the last day of its year. Every era of 400 years has the same
-    // days.
-    let shifted = days + 719_468;
-    let (era, of_era) = (shifted.div_euclid(146_097), shifted.rem_euclid(146_097));
-    let year = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * year + year / 4 - year / 100);
-    let from_march = (5 * of_year + 2) / 153;
-    let day = of_year - (153 * from_march + 2) / 5 + 1;
-    let month = if from_march < 10 {
-        from_march + 3
-    } else {
-        from_march - 9
-    };
-    let year = year + era * 400 + i64::from(month <= 2);
+    let (year, month, day) = civil(milliseconds);
+    let minute = milliseconds.div_euclid(MINUTE).rem_euclid(24 * 60);
     format!(
-        "{year:04}-{month:02}-{day:02} {:02}:{:02}",
+        "{year:04}-{:02}-{day:02} {:02}:{:02}",
+        month + 1,
         minute / 60,
         minute % 60
     )

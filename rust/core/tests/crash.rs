@@ -30,7 +30,7 @@ fn child() {
     for beside in BESIDE {
         let store = handle.store().unwrap();
         std::thread::spawn(move || {
-            for n in store.log_state(&session(beside)).unwrap().version.next_seq.. {
+            for n in store.log_state(&session(beside)).unwrap().next_seq.. {
                 append(&store, beside, &[message(&format!("{beside} {n}"))], "");
                 writeln!(std::io::stdout(), "\nbeside {beside} {n}").unwrap();
             }
@@ -38,7 +38,7 @@ fn child() {
     }
     loop {
         let state = store.log_state(&a).unwrap();
-        let n = state.version.next_seq;
+        let n = state.next_seq;
         append(
             &store,
             "a",
@@ -163,7 +163,7 @@ fn nothing_acknowledged_is_lost_and_nothing_is_half_done() {
             .filter(|stored| stored.entry.text.starts_with("silt"))
             .count();
         assert_eq!(committed, 2 * compactions.len());
-        assert_eq!(state.version.head, compactions.last().map(|row| row.id));
+        assert_eq!(state.head, compactions.last().map(|row| row.id));
         // Their neighbours may be found too.
         let silt = found(&store, "a", "silt")
             .into_iter()

@@ -16,7 +16,7 @@ fn of(text: &str, start: i64, end: i64) -> NewEntry {
 
 /// A compaction of the first message, in a log of three or more.
 fn commit(store: &Store, entries: &[NewEntry]) -> i64 {
-    while store.log_state(&session("a")).unwrap().version.next_seq < 3 {
+    while store.log_state(&session("a")).unwrap().next_seq < 3 {
         append(store, "a", &[message("{}")], "");
     }
     common::commit(store, "a", &compaction("summary", 3), entries)

@@ -28,7 +28,7 @@ fn read_all(path: &Path) -> Result<(String, Vec<String>, usize)> {
     let page = store.page(&a, None, None, 0, 1_000)?;
     let answer = format!(
         "{:?} {:?} {:?} {:?} {:?}",
-        store.messages(&a, 0, store.log_state(&a)?.version.next_seq)?,
+        store.messages(&a, 0, store.log_state(&a)?.next_seq)?,
         store.log_state(&a)?,
         store.compactions(&a)?,
         page,

@@ -147,7 +147,7 @@ fn of_two_appends_at_the_same_place_one_wins() {
     let messages = store.messages(&session("a"), 0, i64::MAX).unwrap();
     assert_eq!(messages.len(), won);
     assert_eq!(
-        store.log_state(&session("a")).unwrap().version.next_seq,
+        store.log_state(&session("a")).unwrap().next_seq,
         i64::try_from(won).unwrap()
     );
 }

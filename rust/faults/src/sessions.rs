@@ -190,10 +190,10 @@ pub fn look(store: &Store) -> Result<(State, i64)> {
     let rows = store.compactions(&a)?;
     let number = |id: i64| rows.iter().position(|row| row.id == id);
     let mut state = State {
-        head: log.version.head.and_then(number),
+        head: log.head.and_then(number),
         ..State::default()
     };
-    for row in store.messages(&a, 0, log.version.next_seq)? {
+    for row in store.messages(&a, 0, log.next_seq)? {
         state.messages.push(row.message.raw);
     }
     for row in &rows {
@@ -213,7 +213,7 @@ pub fn look(store: &Store) -> Result<(State, i64)> {
         .sessions(None, 0, i64::MAX)?
         .0
         .into_iter()
-        .map(|row| row.session)
+        .map(|row| row.name)
     {
         if name == "a" {
             continue;

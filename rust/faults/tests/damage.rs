@@ -14,7 +14,7 @@ use std::fmt::Debug;
 use std::path::Path;
 
 use siltstone_core::id::EntryId;
-use siltstone_core::memory::{Handle, LogState, SearchOptions, Store};
+use siltstone_core::memory::{Handle, SearchOptions, SessionRow, Store};
 use siltstone_core::{ErrorKind, Result};
 use siltstone_faults::sessions::session;
 use siltstone_faults::{Chance, Image, Place, State, Step};
@@ -243,7 +243,7 @@ fn is_new(answers: &Answers) -> bool {
             "[]",
             "([], None)",
             "(0, 0, 0, 0)",
-            &format!("{:?}", LogState::default()),
+            &format!("{:?}", SessionRow::default()),
         ]
         .contains(&answer.as_str()),
         Err(error) => error.kind() == ErrorKind::EntryNotFound,

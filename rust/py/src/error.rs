@@ -78,9 +78,7 @@ pub(crate) fn to_exception(py: Python<'_>, error: &Error) -> PyErr {
 
 /// The error of a kernel level that this processor lacks. Every call that computes raises it.
 fn wrong_level(refused: &level::Unsupported) -> Error {
-    Error::new(ErrorKind::InvalidArgument, refused.to_string())
-        .with("field", level::VARIABLE)
-        .with("value", refused.value())
+    Error::refused(level::VARIABLE, refused.value(), refused.to_string())
 }
 
 /// The class of a kind of error. A new kind without a class does not compile.

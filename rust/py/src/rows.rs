@@ -6,7 +6,7 @@ use pyo3::types::{IntoPyDict, PyDict, PyString};
 use siltstone_core::json::{Said, said};
 use siltstone_core::memory::{
     self, Committed, CompactionBody, DerivedKind, Fact, Figures, Message, NewCompaction,
-    NewDerived, NewFact, NewMessage, Recall, SessionFigures, SessionVersion, Undone, Write,
+    NewDerived, NewFact, NewMessage, Recall, SessionVersion, Undone, Write,
 };
 
 use crate::record::{Cross, In, Many, Named};
@@ -146,24 +146,24 @@ class! {
 
 class! {
     /// The state of a session's log.
-    LogState(state: memory::LogState) {
-        version: VersionRow = state.version,
-        clock: String = state.clock,
-        settings: String = state.settings,
-        namespace: String = state.namespace,
-        write_id: i64 = state.write_id,
-        deleted: bool = state.deleted,
-        title: String = state.title,
+    LogState(row: memory::SessionRow) {
+        version: VersionRow = row.version(),
+        clock: String = row.clock,
+        settings: String = row.settings,
+        namespace: String = row.namespace,
+        write_id: i64 = row.write_id,
+        deleted: bool = row.dropped,
+        title: String = row.title,
     }
 }
 
 class! {
     /// A session in a list.
-    SessionRow(row: SessionFigures) {
-        name: String = row.session,
+    SessionRow(row: memory::SessionRow) {
+        name: String = row.name,
         namespace: String = row.namespace,
         title: String = row.title,
-        messages: i64 = row.messages,
+        messages: i64 = row.next_seq,
         entries: i64 = row.entries,
         compactions: i64 = row.compactions,
         tokens: i64 = row.tokens,

@@ -10,7 +10,7 @@ use siltstone_core::id::SessionId;
 use siltstone_core::memory::{
     self, Across, Explained, Explanation, Filter, NewEntry, QueryVector, SearchIndex, as_json,
 };
-use siltstone_core::{Error, ErrorKind, Result as CoreResult};
+use siltstone_core::{Error, Result as CoreResult};
 
 use crate::block_writer::{MeasureIn, size_rule};
 use crate::error::{run_attached, run_briefly, to_exception};
@@ -95,7 +95,7 @@ impl SearchOptions {
     }
 }
 
-/// A name of an option. A value that is no str is a [`ErrorKind::InvalidArgument`], like an unknown name.
+/// A name of an option. A value that is no str is an error, like an unknown name.
 fn name_in(
     py: Python<'_>,
     field: &'static str,
@@ -108,14 +108,8 @@ fn name_in(
         return Text::from_py(text).map(Some);
     }
     let got = name.repr()?.to_string_lossy().into_owned();
-    let error = Error::new(
-        ErrorKind::InvalidArgument,
-        format!("{field} must be a str, got {got}"),
-    );
-    Err(to_exception(
-        py,
-        &error.with("field", field).with("value", got),
-    ))
+    let message = format!("{field} must be a str, got {got}");
+    Err(to_exception(py, &Error::refused(field, got, message)))
 }
 
 /// The index of that name. The graph is in another crate than the store.
@@ -125,9 +119,7 @@ fn index_in(name: &Text) -> CoreResult<SearchIndex> {
         "hnsw" => Ok(SearchIndex::Graph(siltstone_ann::GRAPH)),
         name => {
             let message = format!("index must be 'exact' or 'hnsw', got {name:?}");
-            Err(Error::new(ErrorKind::InvalidArgument, message)
-                .with("field", "index")
-                .with("value", name))
+            Err(Error::refused("index", name, message))
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The parameters of a graph, which are validated when they are made.
 
-use siltstone_core::{Error, ErrorKind, Result};
+use siltstone_core::{Error, Result};
 
 /// The range of `M`, the most links of a node on the layers above the lowest; the lowest layer has twice as many.
 const M: (usize, usize) = (2, 128);
@@ -45,7 +45,7 @@ impl HnswParams {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::InvalidArgument`], with the name, the bounds and the value.
+    /// `ErrorKind::InvalidArgument`, with the name, the bounds and the value.
     pub fn new(
         m: usize,
         ef_construction: usize,
@@ -126,9 +126,7 @@ fn check(name: &'static str, value: usize, (least, most): (usize, usize)) -> Res
     }
     let message = format!("{name} must be {least} to {most}, got {value}");
     let value = i64::try_from(value).unwrap_or(i64::MAX);
-    Err(Error::new(ErrorKind::InvalidArgument, message)
-        .with("field", name)
-        .with("value", value))
+    Err(Error::refused(name, value, message))
 }
 
 /// The mixer of `SplitMix64` (Steele, Lea and Flood 2014): every bit of the number affects every bit of the result.

@@ -18,9 +18,7 @@ pub fn check_dimension(dimension: usize) -> Result<()> {
     }
     let message = format!("dim must be 1 to {MAX_DIMENSION}, got {dimension}");
     let value = i64::try_from(dimension).unwrap_or(i64::MAX);
-    Err(Error::new(ErrorKind::InvalidArgument, message)
-        .with("field", "dim")
-        .with("value", value))
+    Err(Error::refused("dim", value, message))
 }
 
 /// Refuses numbers that are not finite. `row` and `field` are the names of the row and the matrix in the message.

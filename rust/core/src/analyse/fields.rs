@@ -270,7 +270,7 @@ const MILLISECONDS_OF_DAY: i64 = 86_400_000;
 
 /// Month, year and day of a moment, as people write them: `may`, `2023`, `8`.
 pub(super) fn words(milliseconds: i64) -> [String; 3] {
-    let (year, month, day) = civil(day(milliseconds));
+    let (year, month, day) = civil(milliseconds);
     [MONTHS[month].to_owned(), year.to_string(), day.to_string()]
 }
 
@@ -279,12 +279,12 @@ pub(crate) fn day(milliseconds: i64) -> i64 {
     milliseconds.div_euclid(MILLISECONDS_OF_DAY)
 }
 
-/// Year, month (0 is January) and day of the day that many days after 1970-01-01.
+/// Year, month (0 is January) and day of a moment.
 ///
 /// Howard Hinnant, "chrono-Compatible Low-Level Date Algorithms", `civil_from_days`: years begin in
 /// March, eras of 400 years are alike.
-fn civil(days: i64) -> (i64, usize, i64) {
-    let days = days + 719_468;
+pub(crate) fn civil(milliseconds: i64) -> (i64, usize, i64) {
+    let days = day(milliseconds) + 719_468;
     let (era, of_era) = (days.div_euclid(146_097), days.rem_euclid(146_097));
     let year_of_era = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
     let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
@@ -455,7 +455,7 @@ mod tests {
             (-719_162, (1, 0, 1)),
             (2_932_896, (9999, 11, 31)),
         ] {
-            assert_eq!(civil(days), date, "{days}");
+            assert_eq!(civil(days * MILLISECONDS_OF_DAY), date, "{days}");
         }
         assert_eq!(
             words(19_485 * MILLISECONDS_OF_DAY + 1),

@@ -8,7 +8,7 @@ use rustc_hash::FxHashSet;
 use super::normal::hash;
 use super::stop_words::{is_english_stop_word, votes};
 use super::words::{Says, Scanner};
-use crate::error::{Error, ErrorKind};
+use crate::error::Error;
 
 /// The languages that a text in Latin letters may be read in, and the default for a text whose language is not
 /// detected.
@@ -89,9 +89,7 @@ impl FromStr for LanguageChoice {
             let found = known.into_iter().find(|each| each.code() == code);
             found.ok_or_else(|| {
                 let message = format!("language must be 'auto' or known codes, got {text:?}");
-                Error::new(ErrorKind::InvalidArgument, message)
-                    .with("field", "language")
-                    .with("value", text)
+                Error::refused("language", text, message)
             })
         };
         let languages = text
@@ -339,7 +337,7 @@ mod tests {
     fn an_unknown_code_is_refused() {
         for text in ["", "DE", "german", "de,", "de, fr", "ru"] {
             let error = text.parse::<LanguageChoice>().unwrap_err();
-            assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{text}");
+            assert_eq!(error.kind(), crate::ErrorKind::InvalidArgument, "{text}");
         }
     }
 

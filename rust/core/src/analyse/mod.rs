@@ -23,7 +23,7 @@ pub(crate) use corrections::corrections;
 pub(crate) use corrections::{for_each_correctable, for_each_grouped};
 pub(crate) use fields::for_each_passage;
 pub use fields::{Fields, Speaker};
-pub(crate) use fields::{Gist, day, word_bits};
+pub(crate) use fields::{Gist, civil, day, word_bits};
 pub use highlight::{Asked, best_window};
 pub(crate) use language_choice::LANGUAGES;
 pub(crate) use language_choice::language_of;

@@ -28,7 +28,7 @@
 use std::sync::OnceLock;
 
 use crate::bm25::terms::QueryTerm;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, Result};
 
 /// A weight or a sum for a bound: bounds have room for the digits that are lost.
 #[expect(clippy::cast_possible_truncation, reason = "bounds have room for it")]
@@ -150,12 +150,11 @@ impl Bm25Params {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::InvalidArgument`] where `k1` is not finite and >= 0, or `b` is not in 0..1.
+    /// [`InvalidArgument`](crate::ErrorKind::InvalidArgument) where `k1` is not finite and >= 0, or `b` is not in 0..1.
     pub fn new(k1: f64, b: f64) -> Result<Self> {
         let refuse = |name: &'static str, bound, value: f64| {
             let message = format!("{name} must be {bound}, got {value}");
-            let error = Error::new(ErrorKind::InvalidArgument, message);
-            Err(error.with("field", name).with("value", value.to_string()))
+            Err(Error::refused(name, value.to_string(), message))
         };
         if !(k1.is_finite() && k1 >= 0.0) {
             return refuse("k1", "finite and >= 0", k1);

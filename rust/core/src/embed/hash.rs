@@ -1,11 +1,10 @@
 //! Turns a word into its bucket, by a rule that is stored with the data.
 
 use std::fmt;
-use std::str::FromStr;
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::named;
 use crate::tokenize::words::for_each_word;
 use crate::vector::BUCKETS;
 
@@ -24,15 +23,6 @@ pub enum HashRule {
 impl HashRule {
     /// All rules.
     pub const ALL: [Self; 2] = [Self::Xxh3, Self::Poly31];
-
-    /// Its name, as stored and as spelled by users.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Xxh3 => "xxh3",
-            Self::Poly31 => "poly31",
-        }
-    }
 
     /// Bucket of a word: its hash modulo 4,096.
     ///
@@ -63,24 +53,7 @@ impl fmt::Display for HashRule {
     }
 }
 
-impl FromStr for HashRule {
-    type Err = Error;
-
-    fn from_str(name: &str) -> Result<Self> {
-        Self::ALL
-            .into_iter()
-            .find(|rule| rule.name() == name)
-            .ok_or_else(|| {
-                let message = format!(
-                    "hash_rule must be 'xxh3' or 'poly31', got '{}'",
-                    name.escape_debug()
-                );
-                Error::new(ErrorKind::InvalidArgument, message)
-                    .with("field", "hash_rule")
-                    .with("value", name)
-            })
-    }
-}
+named!(HashRule, "hash_rule": Xxh3 = "xxh3", Poly31 = "poly31");
 
 /// The 64-bit hash of a word: XXH3 of its UTF-8, seed 0.
 #[inline]
@@ -117,10 +90,10 @@ mod tests {
     #[test]
     fn an_unknown_rule_is_named_with_the_choices() {
         let error = "md5".parse::<HashRule>().unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::InvalidArgument);
+        assert_eq!(error.kind(), crate::ErrorKind::InvalidArgument);
         assert_eq!(
             error.to_string(),
-            "hash_rule must be 'xxh3' or 'poly31', got 'md5'"
+            "hash_rule must be 'xxh3' or 'poly31', got \"md5\""
         );
         for rule in HashRule::ALL {
             assert_eq!(rule.to_string().parse::<HashRule>().unwrap(), rule);

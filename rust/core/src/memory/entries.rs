@@ -370,8 +370,6 @@ impl Store {
     }
 }
 
-/// Whether an entry matches. Half-open ranges share a message if each begins before the other ends; an empty range
-/// contains no message.
 /// Makes a tombstone an empty session.
 fn begin_again(transaction: &Transaction<'_>, row: &mut SessionRow) -> Result<()> {
     deletion::take(transaction, &|| true)?; // otherwise old rows would belong to the new session
@@ -383,51 +381,14 @@ fn begin_again(transaction: &Transaction<'_>, row: &mut SessionRow) -> Result<()
     session::save(transaction, row)
 }
 
+/// Whether an entry matches. Half-open ranges share a message if each begins before the other ends; an empty range
+/// contains no message.
 fn passes(entry: &NewEntry, overlaps: Option<(i64, i64)>, since: Option<i64>) -> bool {
     let shares = overlaps.is_none_or(|(start, end)| entry.start.max(start) < entry.end.min(end));
     shares && since.is_none_or(|since| entry.created_at > since)
 }
 
 // Lists sessions, page by page.
-
-/// A session in a list.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SessionFigures {
-    /// Its name.
-    pub session: String,
-    /// The namespace that it shares with other sessions; empty for none.
-    pub namespace: String,
-    /// The beginning of its first request.
-    pub title: String,
-    /// The number of messages in its log.
-    pub messages: i64,
-    /// The number of its entries.
-    pub entries: i64,
-    /// The number of its compactions.
-    pub compactions: i64,
-    /// Tokens of all its messages.
-    pub tokens: i64,
-    /// The time of its first message: milliseconds since 1970, UTC.
-    pub first_at: Option<i64>,
-    /// The time of its last message.
-    pub last_at: Option<i64>,
-}
-
-impl From<SessionRow> for SessionFigures {
-    fn from(row: SessionRow) -> Self {
-        Self {
-            session: row.name,
-            namespace: row.namespace,
-            title: row.title,
-            messages: row.next_seq,
-            entries: row.entries,
-            compactions: row.compactions,
-            tokens: row.tokens,
-            first_at: row.first_at,
-            last_at: row.last_at,
-        }
-    }
-}
 
 impl Store {
     /// A page of the sessions that were not deleted, in the order of their first writes, and the offset of the next
@@ -441,7 +402,7 @@ impl Store {
         namespace: Option<&str>,
         offset: i64,
         limit: i64,
-    ) -> Result<(Vec<SessionFigures>, Option<i64>)> {
+    ) -> Result<(Vec<SessionRow>, Option<i64>)> {
         check_page(offset, limit)?;
         let more = limit.saturating_add(1);
         let mut rows = self
@@ -450,7 +411,7 @@ impl Store {
         let fits = usize::try_from(limit).unwrap_or(usize::MAX);
         let next = (rows.len() > fits).then(|| offset.saturating_add(limit));
         rows.truncate(fits);
-        Ok((rows.into_iter().map(SessionFigures::from).collect(), next))
+        Ok((rows, next))
     }
 
     /// The name and the settings of the first session whose settings contain the text `has` and do not contain the text

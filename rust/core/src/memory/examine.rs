@@ -7,7 +7,7 @@ use crate::id::SessionId;
 use crate::memory::handle;
 use crate::memory::store::Store;
 use crate::sqlite::check::examine;
-use crate::sqlite::{Finding, files};
+use crate::sqlite::{Finding, SessionRow, files};
 
 impl Store {
     /// Makes a copy of the committed state as a store in the directory `path`. Readers and writers of this store do not
@@ -67,20 +67,22 @@ impl Store {
         let examined = self.database.read(|transaction| Ok(examine(transaction)))?;
         let mut findings = examined.findings;
         findings.extend(self.damaged_caches());
+        let index = |row: &SessionRow, message: String| Finding {
+            code: "index",
+            table: "entry",
+            id: Some(row.id),
+            message,
+        };
         for (row, ids) in examined.sessions {
             let namespace = self.scopes.namespace(&row.namespace);
             if let Some(found) = namespace.and_then(|namespace| namespace.read().ids(&row))
                 && found != ids
             {
-                findings.push(Finding {
-                    code: "index",
-                    table: "entry",
-                    id: Some(row.id),
-                    message: format!(
-                        "the index of namespace {:?} has other entries of session {:?} than the file",
-                        row.namespace, row.name
-                    ),
-                });
+                let message = format!(
+                    "the index of namespace {:?} has other entries of session {:?} than the file",
+                    row.namespace, row.name
+                );
+                findings.push(index(&row, message));
             }
             let Some(scope) = SessionId::new(&row.name)
                 .ok()
@@ -90,15 +92,11 @@ impl Store {
             };
             let scope = scope.read();
             if scope.is_of(&row) && !scope.ids().eq(ids.iter().copied()) {
-                findings.push(Finding {
-                    code: "index",
-                    table: "entry",
-                    id: Some(row.id),
-                    message: format!(
-                        "the index of session {:?} has other entries than the file",
-                        row.name
-                    ),
-                });
+                let message = format!(
+                    "the index of session {:?} has other entries than the file",
+                    row.name
+                );
+                findings.push(index(&row, message));
             }
         }
         Ok(findings)

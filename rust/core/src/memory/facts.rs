@@ -1,6 +1,6 @@
 //! Facts of a session or of its namespace, and the digests by which forgotten messages are recognised.
 
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, Result};
 use crate::id::SessionId;
 use crate::memory::forget::salt_of;
 use crate::memory::store::Store;
@@ -13,8 +13,8 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::InvalidEntry`] where neither the session nor its namespace has a fact of a given id;
-    /// [`ErrorKind::StoreConflict`] where the body of a fact is no longer the expected one; otherwise the errors of a
+    /// [`InvalidEntry`](crate::ErrorKind::InvalidEntry) where neither the session nor its namespace has a fact of a given id;
+    /// [`StoreConflict`](crate::ErrorKind::StoreConflict) where the body of a fact is no longer the expected one; otherwise the errors of a
     /// write. Nothing is written then.
     pub fn put_facts(&self, session: &SessionId, facts: &[NewFact], now: i64) -> Result<Vec<i64>> {
         let size = size(facts.iter().map(|fact| fact.body.as_str()));
@@ -58,13 +58,11 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::InvalidArgument`] for an empty name, which stands for no namespace; otherwise the errors of a read.
+    /// [`InvalidArgument`](crate::ErrorKind::InvalidArgument) for an empty name, which stands for no namespace; otherwise the errors of a read.
     pub fn namespace_facts(&self, namespace: &str, state: Option<&str>) -> Result<Vec<Fact>> {
         if namespace.is_empty() {
             let message = "a namespace must not be empty: sessions without one share nothing";
-            return Err(Error::new(ErrorKind::InvalidArgument, message)
-                .with("field", "namespace")
-                .with("value", namespace));
+            return Err(Error::refused("namespace", namespace, message));
         }
         self.database
             .read(|transaction| fact::of_namespace(transaction, namespace, state))

@@ -18,39 +18,6 @@ use crate::sqlite::{
 /// The length of the longest title, in characters.
 const TITLE: usize = 200;
 
-/// The state of a session's log.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct LogState {
-    /// The version that a writer must name.
-    pub version: SessionVersion,
-    /// The caller's own state, stored with its last write; empty at first.
-    pub clock: String,
-    /// The settings that the caller gave the session; empty at first.
-    pub settings: String,
-    /// The namespace that it shares with other sessions; empty for none.
-    pub namespace: String,
-    /// The caller's id of the last write of the session's own state; 0 at first.
-    pub write_id: i64,
-    /// Whether it was deleted. Writes to a deleted session are accepted, and nothing of them is kept.
-    pub deleted: bool,
-    /// The beginning of its first request; empty without one.
-    pub title: String,
-}
-
-impl From<SessionRow> for LogState {
-    fn from(row: SessionRow) -> Self {
-        Self {
-            version: row.version(),
-            clock: row.clock,
-            settings: row.settings,
-            namespace: row.namespace,
-            write_id: row.write_id,
-            deleted: row.dropped,
-            title: row.title,
-        }
-    }
-}
-
 /// The version that a write is based on, and the id of the write.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Write {
@@ -112,11 +79,11 @@ impl Store {
     /// # Errors
     ///
     /// The errors of a read.
-    pub fn log_state(&self, session: &SessionId) -> Result<LogState> {
+    pub fn log_state(&self, session: &SessionId) -> Result<SessionRow> {
         let row = self
             .database
             .read(|transaction| session::find_any(transaction, session))?;
-        Ok(row.map_or_else(LogState::default, LogState::from))
+        Ok(row.unwrap_or_default())
     }
 
     /// The session's version, from a read of one row. None for a deleted session.
@@ -137,26 +104,24 @@ impl Store {
     /// # Errors
     ///
     /// [`ErrorKind::InvalidArgument`] where the session is of another namespace; otherwise the errors of a write.
-    pub fn open_session(&self, session: &SessionId, namespace: Option<&str>) -> Result<LogState> {
-        let accepted = |state: LogState| match namespace {
-            Some(asked) if asked != state.namespace => {
+    pub fn open_session(&self, session: &SessionId, namespace: Option<&str>) -> Result<SessionRow> {
+        let accepted = |row: SessionRow| match namespace {
+            Some(asked) if asked != row.namespace => {
                 let message = format!(
                     "session {:?} is of namespace {:?}, which was fixed when it was begun, not of {asked:?}",
                     session.as_str(),
-                    state.namespace
+                    row.namespace
                 );
-                Err(Error::new(ErrorKind::InvalidArgument, message)
-                    .with("field", "namespace")
-                    .with("value", asked))
+                Err(Error::refused("namespace", asked, message))
             }
-            _ => Ok(state),
+            _ => Ok(row),
         };
         let known = self
             .database
             .read(|transaction| session::find_any(transaction, session))?;
         match (known, namespace) {
-            (Some(row), _) => accepted(row.into()),
-            (None, None | Some("")) => Ok(LogState::default()),
+            (Some(row), _) => accepted(row),
+            (None, None | Some("")) => Ok(SessionRow::default()),
             (None, Some(asked)) => {
                 let (row, _) =
                     self.database
@@ -166,7 +131,7 @@ impl Store {
                                 None => session::create(transaction, session, asked),
                             }
                         })?;
-                accepted(row.into())
+                accepted(row)
             }
         }
     }
@@ -542,9 +507,8 @@ impl Store {
                     "a view must end at {} at most, where the log of session {:?} does, got {}",
                     row.next_seq, row.name, rewrite.row.body.next_seq
                 );
-                return Err(Error::new(ErrorKind::InvalidArgument, message)
-                    .with("field", "next_seq")
-                    .with("value", rewrite.row.body.next_seq));
+                let value = rewrite.row.body.next_seq;
+                return Err(Error::refused("next_seq", value, message));
             }
             for &compaction in rewrite.withdrawn {
                 deletion::withdraw(transaction, row, compaction)?;

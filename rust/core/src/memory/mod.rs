@@ -56,13 +56,14 @@ mod vectors;
 pub use crate::sqlite::{
     Changed, Changes, Column, Compaction, CompactionBody, Counts, Derived, DerivedKind,
     EmbedderRow, Fact, Finding, Keeper, Message, NewCompaction, NewDerived, NewEntry, NewFact,
-    NewMessage, Recall, SessionVersion, StoredEntry, Value, mirrored_tables, schema_version,
+    NewMessage, Recall, SessionRow, SessionVersion, StoredEntry, Value, mirrored_tables,
+    schema_version,
 };
-pub use entries::{Expired, Figures, Page, SessionFigures};
+pub use entries::{Expired, Figures, Page};
 pub use explain::{Explained, Explanation};
 pub use forget::{Forgotten, Marks, Target};
 pub use handle::{Handle, after_fork_in_child, after_fork_in_parent, before_fork};
-pub use log::{Append, Committed, LogState, Rewrite, Undone, Write};
+pub use log::{Append, Committed, Rewrite, Undone, Write};
 pub use namespace_search::{Across, Unread};
 pub use options::{Filter, Fusion, QueryVector, Ranker, SearchIndex, SearchOptions};
 pub use recall::{InContext, RecallAcross, RecallFound, RecallOptions};

@@ -484,7 +484,7 @@ mod tests {
         };
         let state = store.log_state(&said).unwrap();
         let write = crate::memory::Write {
-            expected: state.version,
+            expected: state.version(),
             id: 1,
         };
         let append = crate::memory::Append {

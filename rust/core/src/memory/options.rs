@@ -1,10 +1,8 @@
 //! The options and filters of a search, and their bounds.
 
-use std::str::FromStr;
-
 use hashbrown::HashMap;
 
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result, named};
 use crate::fusion::Decay;
 use crate::id::EntryId;
 use crate::index::NewGraph;
@@ -35,19 +33,10 @@ pub enum Ranker {
     Fused,
 }
 
-impl Ranker {
-    /// Its name.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Lexical => "lexical",
-            Self::Cosine => "cosine",
-            Self::Hybrid => "hybrid",
-            Self::Dense => "dense",
-            Self::Fused => "fused",
-        }
-    }
+named!(Ranker, "ranker":
+    Lexical = "lexical", Cosine = "cosine", Hybrid = "hybrid", Dense = "dense", Fused = "fused");
 
+impl Ranker {
     /// Whether it uses vectors of an embedder.
     #[must_use]
     pub fn is_dense(self) -> bool {
@@ -65,22 +54,7 @@ pub enum Fusion {
     ReciprocalRank,
 }
 
-impl FromStr for Fusion {
-    type Err = Error;
-
-    fn from_str(name: &str) -> Result<Self> {
-        match name {
-            "zscore" => Ok(Self::ZScore),
-            "rrf" => Ok(Self::ReciprocalRank),
-            _ => {
-                let message = format!("fusion must be 'zscore' or 'rrf', got {name:?}");
-                Err(Error::new(ErrorKind::InvalidArgument, message)
-                    .with("field", "fusion")
-                    .with("value", name))
-            }
-        }
-    }
-}
+named!(Fusion, "fusion": ZScore = "zscore", ReciprocalRank = "rrf");
 
 /// The vector of a query.
 #[derive(Clone, Debug, PartialEq)]
@@ -89,28 +63,6 @@ pub struct QueryVector {
     pub embedder: i64,
     /// The numbers of the vector, as many as the embedder's dimension.
     pub numbers: Vec<f32>,
-}
-
-impl FromStr for Ranker {
-    type Err = Error;
-
-    fn from_str(name: &str) -> Result<Self> {
-        match name {
-            "lexical" => Ok(Self::Lexical),
-            "cosine" => Ok(Self::Cosine),
-            "hybrid" => Ok(Self::Hybrid),
-            "dense" => Ok(Self::Dense),
-            "fused" => Ok(Self::Fused),
-            _ => {
-                let message = format!(
-                    "ranker must be 'lexical', 'cosine', 'hybrid', 'dense' or 'fused', got {name:?}"
-                );
-                Err(Error::new(ErrorKind::InvalidArgument, message)
-                    .with("field", "ranker")
-                    .with("value", name))
-            }
-        }
-    }
 }
 
 /// The index that the ranker `Cosine` searches.

@@ -95,9 +95,7 @@ impl Store {
                      copy it into a new store of that rule",
                     self.database.file().display()
                 );
-                Err(Error::new(ErrorKind::InvalidArgument, message)
-                    .with("field", "hash_rule")
-                    .with("value", asked.name()))
+                Err(Error::refused("hash_rule", asked.name(), message))
             }
         }
     }
@@ -169,9 +167,7 @@ impl Store {
                  read them anew with settle_language('{asked}', anew=True)",
             self.database.file().display()
         );
-        Error::new(ErrorKind::InvalidArgument, message)
-            .with("field", "language")
-            .with("value", asked.to_string())
+        Error::refused("language", asked.to_string(), message)
     }
 
     /// Whether the store is open for reading only.
@@ -487,7 +483,7 @@ mod tests {
             store
                 .log_state(&SessionId::new("b").unwrap())
                 .unwrap()
-                .deleted
+                .dropped
         );
     }
 }

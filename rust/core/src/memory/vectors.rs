@@ -41,9 +41,7 @@ impl Store {
                 row.name,
                 row.dimension
             );
-            Error::new(ErrorKind::InvalidArgument, message)
-                .with("field", "embedder")
-                .with("value", name)
+            Error::refused("embedder", name, message)
         };
         if self.is_read_only() {
             let (row, (with, _)) = (self.embedder()?, self.embedded()?);

@@ -1,14 +1,13 @@
 //! The rules of one redactor, built-in and custom: their names, actions, placeholders and patterns.
 
 use std::result;
-use std::str::FromStr;
 use std::sync::{Arc, LazyLock, OnceLock};
 
 use aho_corasick::{AhoCorasick, AhoCorasickKind, BuildError};
 use regex::{Regex, RegexBuilder};
 use rustc_hash::FxHashMap;
 
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, Result, named};
 use crate::redact::table::{self, TABLE};
 
 /// The beginning of every built-in placeholder.
@@ -67,7 +66,11 @@ impl Rules {
                 }
             }
             if !known {
-                return Err(refused("actions", id, format!("no rule is named {id:?}")));
+                return Err(Error::refused(
+                    "actions",
+                    id.as_str(),
+                    format!("no rule is named {id:?}"),
+                ));
             }
         }
         let built_in = rules.len();
@@ -75,7 +78,7 @@ impl Rules {
         for rule in &options.custom {
             if rules.iter().any(|known| *known.id == *rule.id) {
                 let message = format!("two rules are named {:?}", rule.id);
-                return Err(refused("rules", &rule.id, message));
+                return Err(Error::refused("rules", rule.id.as_str(), message));
             }
             custom.push(compile(rule)?);
             actions.push(rule.action);
@@ -89,7 +92,7 @@ impl Rules {
             let words = rule.keywords.iter();
             words.map(move |word| (built_in + place, word.as_str()))
         }))
-        .map_err(|error| refused("rules", "keywords", error.to_string()))?;
+        .map_err(|error| Error::refused("rules", "keywords", error.to_string()))?;
         Ok(Self {
             options,
             named: rules,
@@ -131,25 +134,7 @@ pub enum Action {
     Block,
 }
 
-impl FromStr for Action {
-    type Err = Error;
-
-    fn from_str(name: &str) -> Result<Self> {
-        match name {
-            "allow" => Ok(Self::Allow),
-            "redact" => Ok(Self::Redact),
-            "block" => Ok(Self::Block),
-            _ => {
-                let message = format!(
-                    "the action of a rule must be 'allow', 'redact' or 'block', got {name:?}"
-                );
-                Err(Error::new(ErrorKind::InvalidArgument, message)
-                    .with("field", "action")
-                    .with("value", name))
-            }
-        }
-    }
-}
+named!(Action, "action": Allow = "allow", Redact = "redact", Block = "block");
 
 /// Where a rule looks for its secret.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -265,20 +250,13 @@ fn compile(rule: &CustomRule) -> Result<Regex> {
         .build()
         .map_err(|error| {
             let message = format!("the pattern of rule {:?} cannot be used: {error}", rule.id);
-            refused("rules", &rule.id, message)
+            Error::refused("rules", rule.id.as_str(), message)
         })?;
     if pattern.is_match("") {
         let message = format!("the pattern of rule {:?} matches the empty text", rule.id);
-        return Err(refused("rules", &rule.id, message));
+        return Err(Error::refused("rules", rule.id.as_str(), message));
     }
     Ok(pattern)
-}
-
-/// The error for a rule that cannot be used.
-pub(super) fn refused(field: &'static str, value: &str, message: String) -> Error {
-    Error::new(ErrorKind::InvalidArgument, message)
-        .with("field", field)
-        .with("value", value)
 }
 
 #[cfg(test)]

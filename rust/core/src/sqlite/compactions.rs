@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, params};
 
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, Result};
 use crate::sqlite::derived::{self, NewDerived};
 use crate::sqlite::row::{Checksum, Value, check_list, first, list, run, table};
 use crate::sqlite::session::SessionRow;
@@ -199,9 +199,7 @@ fn refused(what: &str, text: &str) -> Error {
     let message = format!(
         "the {what} of a compaction must be a list of [start, end] and of texts that there are, got {text}"
     );
-    Error::new(ErrorKind::InvalidArgument, message)
-        .with("field", "compaction")
-        .with("value", text)
+    Error::refused("compaction", text, message)
 }
 
 // Views and ranges as a compaction keeps them. `[[0, 3], 17, [5, 9]]` means: messages 0 to 2, derived text 17,

@@ -2,13 +2,11 @@
 //!
 //! A compaction writes its texts once. Later views that show a text name its id.
 
-use std::str::FromStr;
-
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, params};
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, Result, named};
 use crate::sqlite::compactions::{Range, parse_ranges};
 use crate::sqlite::row::{Checksum, Value, corrupt, first, list, run, table};
 use crate::sqlite::session::SessionRow;
@@ -31,35 +29,7 @@ pub enum DerivedKind {
     Substitute,
 }
 
-impl DerivedKind {
-    /// Its name in the file.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Summary => "summary",
-            Self::Substitute => "substitute",
-        }
-    }
-}
-
-impl FromStr for DerivedKind {
-    type Err = Error;
-
-    /// [`ErrorKind::InvalidArgument`] for an unknown name.
-    fn from_str(name: &str) -> Result<Self> {
-        match name {
-            "summary" => Ok(Self::Summary),
-            "substitute" => Ok(Self::Substitute),
-            _ => {
-                let message =
-                    format!("a derived text must be a 'summary' or a 'substitute', got {name:?}");
-                Err(Error::new(ErrorKind::InvalidArgument, message)
-                    .with("field", "kind")
-                    .with("value", name))
-            }
-        }
-    }
-}
+named!(DerivedKind, "kind": Summary = "summary", Substitute = "substitute");
 
 impl Value for DerivedKind {
     fn of(stored: ValueRef<'_>) -> std::result::Result<Self, &'static str> {
@@ -118,9 +88,7 @@ pub(super) fn insert(
             "a derived text must cover a list of [start, end], got {}",
             text.covers
         );
-        return Err(Error::new(ErrorKind::InvalidArgument, message)
-            .with("field", "covers")
-            .with("value", text.covers.clone()));
+        return Err(Error::refused("covers", text.covers.clone(), message));
     }
     run(transaction, "INSERT INTO derived (session, kind, seq, level, degraded, redacted, dialect, covers, raw, created_at,
                  digest, checksum)

@@ -4,7 +4,7 @@ use rusqlite::{Connection, params};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::sqlite::meta;
-use crate::sqlite::row::{first, list, run, table};
+use crate::sqlite::row::{believed, first, list, run, table};
 use crate::sqlite::session::SessionRow;
 use crate::sqlite::transaction::Transaction;
 
@@ -110,11 +110,8 @@ pub(crate) fn put(
 /// A text that changes with every change of any fact in the store. Empty before the first fact; None where its row
 /// is damaged.
 pub(crate) fn revision(connection: &Connection) -> Result<Option<String>> {
-    match meta::find(connection, meta::FACTS) {
-        Ok(found) => Ok(Some(found.unwrap_or_default())),
-        Err(error) if error.kind() == ErrorKind::StoreCorrupt => Ok(None),
-        Err(error) => Err(error),
-    }
+    let found = believed(meta::find(connection, meta::FACTS))?;
+    Ok(found.map(Option::unwrap_or_default))
 }
 
 /// The revision that a connection has read.

@@ -43,7 +43,6 @@ pub use log::{Message, NewMessage};
 pub use mirror::{Changed, Changes, Column, Keeper, Value, mirrored_tables};
 pub use recall_log::Recall;
 pub use schema::version as schema_version;
-pub(crate) use session::SessionRow;
-pub use session::{Counts, SessionVersion};
+pub use session::{Counts, SessionRow, SessionVersion};
 pub(crate) use transaction::Transaction;
 pub use vectors::EmbedderRow;

@@ -35,7 +35,7 @@ pub struct SessionVersion {
 
 /// A row of `session`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct SessionRow {
+pub struct SessionRow {
     /// Its key. Other tables refer to it.
     pub id: i64,
     /// Its name.
@@ -51,7 +51,7 @@ pub(crate) struct SessionRow {
     /// Raised by every write of entries. An index of another revision is stale.
     pub revision: i64,
     /// Raised when entries are deleted. An index of another epoch cannot catch up by reading the new entries.
-    pub(crate) epoch: i64,
+    pub epoch: i64,
     /// Raised when messages are forgotten or rewritten. Views that were read before may still show them.
     pub redactions: i64,
     /// Raised by every write of the session's own state.
@@ -78,7 +78,8 @@ pub(crate) struct SessionRow {
 
 impl SessionRow {
     /// Its version.
-    pub(crate) fn version(&self) -> SessionVersion {
+    #[must_use]
+    pub fn version(&self) -> SessionVersion {
         SessionVersion {
             next_seq: self.next_seq,
             head: self.head,
