@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import example, given, strategies as st
 
 from compacting import user
 from conversations import Raw
@@ -193,6 +193,7 @@ STEPS = st.one_of(
 
 
 @given(st.sampled_from(DIALECTS), st.lists(st.lists(STEPS, min_size=1, max_size=4), min_size=1, max_size=8))
+@example("anthropic", [[("call",)], [("request",), ("answer",), ("result", 0), ("request",)], [("request",)]])
 def test_each_request_is_legal_whatever_a_host_says_and_depends_on_what_was_said_alone(
     dialect: Dialect, parts: list[list[tuple[Any, ...]]]
 ) -> None:

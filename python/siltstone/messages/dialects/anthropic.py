@@ -220,22 +220,25 @@ class _Mending:
             self.mended.append(raw)
 
     def end_of_turn(self, *, is_last: bool = False) -> None:
-        """Writes the user's turn: results first, then the other messages, then the quotations."""
+        """Writes the user's turn: results first. Quotations stand in their places, but behind all results."""
         first: list[Any] = []
         kept: list[RawMessage] = []
         quotes: list[RawMessage] = []
         for position, raw, message in self._turn:
             found = self._faults.get(position, ())
+            results = () if message is None else base.results_of(message)
+            self._waits -= len(results) - sum(each.rule in base.STRANDED for each in found)
             if message is None or not found:
                 kept.append(raw)
-                self._waits -= 0 if message is None else _results(message)
-                continue
-            self._waits -= _results(message) - sum(each.rule in base.STRANDED for each in found)
-            lifted, rest = _parted(raw, found)
-            first += lifted
-            quotes += base.quotations(message, found)
-            if rest:
-                kept.append({**(as_fields(raw) or {}), "content": rest})
+            else:
+                lifted, rest = _parted(raw, found)
+                first += lifted
+                quotes += base.quotations(message, found)
+                if rest:
+                    kept.append({**(as_fields(raw) or {}), "content": rest})
+            if self._waits <= 0:
+                kept += quotes
+                quotes = []
         if self._missing and not first:
             self.mended.append(RepairedMessage(role="user", content=self._missing))
         elif first:
@@ -262,10 +265,6 @@ def _parted(raw: RawMessage, found: Sequence[base.Finding]) -> tuple[list[Any], 
         elif rule is None:
             rest.append(block)
     return lifted, rest
-
-
-def _results(message: Message) -> int:
-    return sum(part.kind == "tool_result" for part in message.parts)
 
 
 def _no_result(call_id: str | None) -> dict[str, Any]:
