@@ -7,19 +7,9 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
+import siltstone
 from conversations import assistant, conversation, play, small, user
 from shapes import call, result
-from siltstone import (
-    CompactionConfig,
-    ConfigError,
-    ContextOverflowError,
-    Emergency,
-    MemoryStore,
-    Session,
-    SimpleMemoryStore,
-    ThresholdCompactor,
-    estimate_tokens,
-)
 from siltstone.compaction import Compactor
 from siltstone.engine import Compacted, Plan
 from siltstone.hooks import Guidance
@@ -33,9 +23,9 @@ RULES = {"role": "system", "content": "rule " * 300}
 
 
 def test_mk_52_discarded_messages_are_searchable_in_the_owning_session_alone(tmp_path: Path) -> None:
-    with MemoryStore.open(tmp_path) as store:
-        a = Session.open(None, "a", policy=small(), model=ScriptedModel(), memory=store)
-        b = Session.open(None, "b", policy=small(), model=ScriptedModel(), memory=store)
+    with siltstone.MemoryStore.open(tmp_path) as store:
+        a = siltstone.Session.open(None, "a", policy=small(), model=ScriptedModel(), memory=store)
+        b = siltstone.Session.open(None, "b", policy=small(), model=ScriptedModel(), memory=store)
         for session, word in ((a, "walrus"), (b, "condor")):
             session.append(
                 user(f"tell me of the {word} " * 40),
@@ -50,14 +40,14 @@ def test_mk_52_discarded_messages_are_searchable_in_the_owning_session_alone(tmp
 
 
 def test_a_reopened_session_has_the_same_view_log_usage_and_entries(tmp_path: Path) -> None:
-    with Session.open(tmp_path, "s", policy=small(), model=ScriptedModel()) as session:
+    with siltstone.Session.open(tmp_path, "s", policy=small(), model=ScriptedModel()) as session:
         session.append(SYSTEM)
         play(session, conversation(12))
         history, log, usage = session.history(), session.log(), session.usage
         levels = [getattr(raw, "level", 0) for raw in history]
         hits = session.search("topic1")
         clock = session._core.clock
-    with Session.open(tmp_path, "s", policy=small(), model=ScriptedModel()) as session:
+    with siltstone.Session.open(tmp_path, "s", policy=small(), model=ScriptedModel()) as session:
         assert session.history() == history
         assert [getattr(raw, "level", 0) for raw in session.history()] == levels
         assert max(levels) >= 2
@@ -71,16 +61,16 @@ def test_a_reopened_session_has_the_same_view_log_usage_and_entries(tmp_path: Pa
 
 def test_mk_13_boundaries_count_over_the_life_of_a_session(tmp_path: Path) -> None:
     big = user("word " * 2000)
-    with Session.open(tmp_path, "s", policy=small(), model=ScriptedModel()) as session:
+    with siltstone.Session.open(tmp_path, "s", policy=small(), model=ScriptedModel()) as session:
         session.append(user("a"), assistant("b"), big)
         assert session.prepare().compaction is None, "boundary 0 never compacts"
-    with Session.open(tmp_path, "s", policy=small(), model=ScriptedModel()) as session:
+    with siltstone.Session.open(tmp_path, "s", policy=small(), model=ScriptedModel()) as session:
         session.append(assistant("c"), user("d"))
         assert isinstance(session.prepare().compaction, Compacted)
 
 
 def test_the_provider_s_count_is_a_trigger_of_its_own(tmp_path: Path) -> None:
-    with Session.open(tmp_path, "s", policy=small(5000), model=ScriptedModel()) as session:
+    with siltstone.Session.open(tmp_path, "s", policy=small(5000), model=ScriptedModel()) as session:
         session.append(user("a"))
         session.prepare()
         session.append(assistant("a long story " * 750), user("c"))
@@ -96,7 +86,7 @@ def test_the_provider_s_count_is_a_trigger_of_its_own(tmp_path: Path) -> None:
     ("policy", "said"),
     [  # a request has an artificial result for each call without one; calls here may have the same id
         (
-            Emergency(estimator="chars/3"),
+            siltstone.Emergency(estimator="chars/3"),
             [call("b", "a", "a"), result("b", "x" * 400), user("x" * 150), result("a", "x" * 60), user("q")],
         ),
         (small(82, recent_turn_budget=0), [result("c", "x" * 800), call("a", "b"), user("q")]),
@@ -111,13 +101,13 @@ def test_a_request_that_a_compaction_makes_too_large_is_refused_before_anything_
     for window in range(84, 600, 4):
         hook, model = RecordingHook(), ScriptedModel()
         options: Any = {"policy": policy, "model": model, "context_window": window, "hooks": [hook]}
-        with Session.open(None, "s", memory=SimpleMemoryStore(), **options) as session:
+        with siltstone.Session.open(None, "s", memory=siltstone.SimpleMemoryStore(), **options) as session:
             session.append(*said)
             session._core.pass_boundary()  # boundary 0 never compacts
             before, told = session.history(), len(hook.events)
             try:
                 held.append(session.prepare().tokens <= window)
-            except ContextOverflowError:
+            except siltstone.ContextOverflowError:
                 assert session.history() == before
                 assert (model.requests, hook.events[told:], session.compactions()) == ([], [], [])
     assert all(held)
@@ -126,7 +116,7 @@ def test_a_request_that_a_compaction_makes_too_large_is_refused_before_anything_
 
 def test_the_lists_of_an_answer_are_its_own_and_those_of_its_moment_whenever_they_are_read(tmp_path: Path):
     said = [user("one"), assistant("two")]
-    with Session.open(tmp_path, "s", policy=small()) as session:
+    with siltstone.Session.open(tmp_path, "s", policy=small()) as session:
         session.append(*said)
         early, unread, other = session.prepare(), session.prepare(), session.prepare()
         early.messages.append("a note of the host")
@@ -143,14 +133,14 @@ def test_the_lists_of_an_answer_are_its_own_and_those_of_its_moment_whenever_the
         assert session.prepare().messages == [*said, user("three")]
 
 
-def grown(session: Session, count: int) -> None:
+def grown(session: siltstone.Session, count: int) -> None:
     session.prepare()  # boundary 0 never compacts
     session.append(*conversation(count))
 
 
 def test_what_is_planned_is_what_prepare_then_does(tmp_path: Path) -> None:
     model = ScriptedModel()
-    with Session.open(tmp_path, "s", policy=small(), model=model) as session:
+    with siltstone.Session.open(tmp_path, "s", policy=small(), model=model) as session:
         grown(session, 20)
         before = session.history()
         planned = session.plan()
@@ -170,14 +160,14 @@ def test_what_is_planned_is_what_prepare_then_does(tmp_path: Path) -> None:
 
 
 def test_with_nothing_due_it_says_so_and_looks_at_no_message(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    with Session.open(tmp_path, "s", policy=small()) as session:
+    with siltstone.Session.open(tmp_path, "s", policy=small()) as session:
         session.prepare()
         session.append(user("hello"), assistant("hi"))
         tokens = session.prepare().tokens
         monkeypatch.setattr(type(session._core.view), "messages", None)
         planned = session.plan()
         assert planned == Plan(False, "not_due", 2, 0, (), 0, tokens, tokens, "threshold")
-    with Session.open(tmp_path, "none") as session:
+    with siltstone.Session.open(tmp_path, "none") as session:
         assert session.plan() == Plan(False, "no_policy", 0, 0, (), 0, 0, 0)
 
 
@@ -193,7 +183,7 @@ def test_it_asks_no_hook_and_no_curator_and_counts_no_boundary(tmp_path: Path) -
         return "Curated."
 
     policy = small(curator=curate)
-    with Session.open(tmp_path, "s", policy=policy, on_before_compact=before) as session:
+    with siltstone.Session.open(tmp_path, "s", policy=policy, on_before_compact=before) as session:
         grown(session, 20)
         boundary = session._core.clock.boundary
         planned = session.plan()
@@ -204,8 +194,8 @@ def test_it_asks_no_hook_and_no_curator_and_counts_no_boundary(tmp_path: Path) -
 
 
 def test_where_the_net_alone_is_due_its_plan_is_given(tmp_path: Path) -> None:
-    policy = ThresholdCompactor(CompactionConfig(auto_compact_threshold=600))
-    with Session.open(tmp_path, "s", policy=policy, context_window=1_000) as session:
+    policy = siltstone.ThresholdCompactor(siltstone.CompactionConfig(auto_compact_threshold=600))
+    with siltstone.Session.open(tmp_path, "s", policy=policy, context_window=1_000) as session:
         session.append(*conversation(20))  # boundary 0
         planned = session.plan()
         assert (planned.compacts, planned.policy, planned.requests) == (True, "emergency", 0)
@@ -214,7 +204,7 @@ def test_where_the_net_alone_is_due_its_plan_is_given(tmp_path: Path) -> None:
 
 
 def test_a_wish_of_the_model_is_planned_and_still_granted(tmp_path: Path) -> None:
-    with Session.open(tmp_path, "s", policy=small(), model=ScriptedModel()) as session:
+    with siltstone.Session.open(tmp_path, "s", policy=small(), model=ScriptedModel()) as session:
         grown(session, 5)
         assert session.plan().reason == "not_due"
         session.compact_tool.call({})
@@ -222,31 +212,35 @@ def test_a_wish_of_the_model_is_planned_and_still_granted(tmp_path: Path) -> Non
         assert isinstance(session.prepare().compaction, Compacted)
 
 
-POLICY = ThresholdCompactor(CompactionConfig(auto_compact_threshold=600, max_summary_tokens=50))
+POLICY = siltstone.ThresholdCompactor(
+    siltstone.CompactionConfig(auto_compact_threshold=600, max_summary_tokens=50)
+)
 
 
 @pytest.mark.parametrize("seq", [-1, 48, 10**9])
 def test_what_is_not_in_the_view_cannot_be_pinned(tmp_path: Path, seq: int) -> None:
-    with Session.open(tmp_path, "s", policy=POLICY, model=ScriptedModel()) as session:
+    with siltstone.Session.open(tmp_path, "s", policy=POLICY, model=ScriptedModel()) as session:
         session.append(*conversation())
-        with pytest.raises(ConfigError, match=f"got {seq}") as caught:
+        with pytest.raises(siltstone.ConfigError, match=f"got {seq}") as caught:
             session.pin(seq)
         assert caught.value.field == "seq"
         assert isinstance(session.compact(), Compacted)
-        with pytest.raises(ConfigError, match="cannot be pinned"):
+        with pytest.raises(siltstone.ConfigError, match="cannot be pinned"):
             session.pin(0)
 
 
 def test_rule_10_a_policy_for_one_boundary_is_checked_too(tmp_path: Path) -> None:
-    with Session.open(tmp_path, "s", reserved_tokens=700) as session:
+    with siltstone.Session.open(tmp_path, "s", reserved_tokens=700) as session:
         session.append(user("hello"))
-        with pytest.raises(ConfigError, match="reserved_tokens, got 700"):
+        with pytest.raises(siltstone.ConfigError, match="reserved_tokens, got 700"):
             session.prepare(policy=POLICY)
 
 
 def test_rule_16_what_came_since_the_provider_counted_is_added(tmp_path: Path) -> None:
-    policy = ThresholdCompactor(CompactionConfig(auto_compact_threshold=5_000))
-    with Session.open(tmp_path, "s", policy=policy, model=ScriptedModel(), reserved_tokens=100) as session:
+    policy = siltstone.ThresholdCompactor(siltstone.CompactionConfig(auto_compact_threshold=5_000))
+    with siltstone.Session.open(
+        tmp_path, "s", policy=policy, model=ScriptedModel(), reserved_tokens=100
+    ) as session:
         session.append(user("a"))
         session.prepare()
         session.append(assistant("a long story " * 750), user("c"))
@@ -260,10 +254,10 @@ def test_rule_16_what_came_since_the_provider_counted_is_added(tmp_path: Path) -
 
 
 def test_rule_16_the_error_of_our_estimate_is_exposed(tmp_path: Path) -> None:
-    with Session.open(tmp_path, "s", reserved_tokens=50) as session:
+    with siltstone.Session.open(tmp_path, "s", reserved_tokens=50) as session:
         assert session.estimate_error is None
         session.append(user("word " * 200))
-        ours = estimate_tokens(session.history(), "blocks") + 50
+        ours = siltstone.estimate_tokens(session.history(), "blocks") + 50
         session.append(assistant("ok"), usage={"input_tokens": 200})
         assert session.estimate_error == pytest.approx(ours / 200 - 1)
         session.append(user("more"))
@@ -272,8 +266,8 @@ def test_rule_16_the_error_of_our_estimate_is_exposed(tmp_path: Path) -> None:
 
 def test_mk_12_the_bytes_of_the_request_are_a_trigger_in_a_session(tmp_path: Path) -> None:
     image = {"type": "image_url", "image_url": {"url": "data:image/png;base64," + "A" * 40_000}}
-    policy = ThresholdCompactor(CompactionConfig(max_request_bytes=100_000))
-    with Session.open(tmp_path, "s", policy=policy, model=ScriptedModel()) as session:
+    policy = siltstone.ThresholdCompactor(siltstone.CompactionConfig(max_request_bytes=100_000))
+    with siltstone.Session.open(tmp_path, "s", policy=policy, model=ScriptedModel()) as session:
         session.append(user("a"))
         session.prepare()
         session.append(assistant("b"), {"role": "user", "content": [image]}, assistant("c"), user("d"))

@@ -6,15 +6,8 @@ from typing import Any
 
 import pytest
 
+import siltstone
 from compacting import assistant, user
-from siltstone import (
-    ClearToolResults,
-    CompactionConfig,
-    MemoryStore,
-    Session,
-    SimpleMemoryStore,
-    ThresholdCompactor,
-)
 from siltstone.compaction.results import ClearConfig
 from siltstone.engine import Compacted
 from siltstone.events import CacheBroken
@@ -39,9 +32,9 @@ def usage(tokens: int, cached: int, written: int = 0) -> dict[str, int]:
     )
 
 
-def opened(policy: Any, store: Any, **options: Any) -> Session:
+def opened(policy: Any, store: Any, **options: Any) -> siltstone.Session:
     options = {"model": ScriptedModel(), "context_window": WINDOW, **options}
-    return Session.open(None, "s", policy=policy, memory=store, **options)
+    return siltstone.Session.open(None, "s", policy=policy, memory=store, **options)
 
 
 @pytest.mark.parametrize(
@@ -88,17 +81,17 @@ def test_what_a_provider_says_of_its_cache_is_read(said: Any, tokens: int, cache
     ],
 )
 def test_no_more_is_cached_than_the_provider_says_that_it_was_sent(said: Any):
-    with opened(None, SimpleMemoryStore()) as session:
+    with opened(None, siltstone.SimpleMemoryStore()) as session:
         session.append(user("Go."), assistant("Yes."), usage=said)
         assert session._core.clock.cached_tokens == input_tokens(said)
-    with opened(None, SimpleMemoryStore()) as session:
+    with opened(None, siltstone.SimpleMemoryStore()) as session:
         session.append(user("Go."), assistant("Yes."))
         branched = [user("Go."), assistant("No.")]
         session.observe(branched, on_conflict="branch", usage=said)
         assert session._core.clock.cached_tokens == input_tokens(said)
 
 
-def played(session: Session, steps: int, cached: int) -> None:
+def played(session: siltstone.Session, steps: int, cached: int) -> None:
     session.append(user("Go."))
     for number in range(steps):
         prepared = session.prepare()
@@ -109,8 +102,8 @@ def played(session: Session, steps: int, cached: int) -> None:
 
 def test_a_rewrite_tells_how_many_cached_tokens_it_cost_and_what_stays_is_cached_still():
     told: list[Any] = []
-    policy = ClearToolResults(ClearConfig(wait_for_cache=False, keep_results=1, min_reclaim=0))
-    with opened(policy, SimpleMemoryStore(), hooks=[told.append], reserved_tokens=300) as session:
+    policy = siltstone.ClearToolResults(ClearConfig(wait_for_cache=False, keep_results=1, min_reclaim=0))
+    with opened(policy, siltstone.SimpleMemoryStore(), hooks=[told.append], reserved_tokens=300) as session:
         played(session, 24, cached=4_000)
         session.prepare()
         broken = [each for each in told if isinstance(each, CacheBroken)]
@@ -127,8 +120,8 @@ def test_without_a_word_of_the_provider_or_after_its_time_nothing_is_told():
     now = [1_000.0]
     for cached, seconds, expected in ((0, 1, False), (4_000, 301, False), (4_000, 1, True)):
         told: list[Any] = []
-        policy = ClearToolResults(ClearConfig(wait_for_cache=False, keep_results=1, min_reclaim=0))
-        with opened(policy, SimpleMemoryStore(), hooks=[told.append]) as session:
+        policy = siltstone.ClearToolResults(ClearConfig(wait_for_cache=False, keep_results=1, min_reclaim=0))
+        with opened(policy, siltstone.SimpleMemoryStore(), hooks=[told.append]) as session:
             session._core._now = lambda: now[0]
             session.append(user("Go."))
             for number in range(30):
@@ -144,8 +137,8 @@ def test_without_a_word_of_the_provider_or_after_its_time_nothing_is_told():
 def test_a_cheap_step_waits_while_the_cache_is_warm_and_no_longer_than_three_quarters():
     first: dict[bool, int] = {}
     for waits in (True, False):
-        policy = ClearToolResults(ClearConfig(wait_for_cache=waits, keep_results=1, min_reclaim=0))
-        with opened(policy, SimpleMemoryStore()) as session:
+        policy = siltstone.ClearToolResults(ClearConfig(wait_for_cache=waits, keep_results=1, min_reclaim=0))
+        with opened(policy, siltstone.SimpleMemoryStore()) as session:
             session.append(user("Go."))
             for number in range(60):
                 tokens = session._core.view.tokens
@@ -160,7 +153,7 @@ def test_a_cheap_step_waits_while_the_cache_is_warm_and_no_longer_than_three_qua
 
 
 def test_what_is_cached_is_known_to_the_next_process(tmp_path: Path):
-    with MemoryStore.open(tmp_path) as store:
+    with siltstone.MemoryStore.open(tmp_path) as store:
         with opened(None, store) as session:
             session.append(user("Go."), assistant("Yes."), usage=usage(900, 600))
         with opened(None, store) as session:
@@ -168,8 +161,8 @@ def test_what_is_cached_is_known_to_the_next_process(tmp_path: Path):
             assert session._core.clock.cached(session._core.milliseconds()) == 600
 
 
-def summarised(store: Any, told: list[Any]) -> Session:
-    policy = ThresholdCompactor(CompactionConfig(auto_compact_threshold=9_500))
+def summarised(store: Any, told: list[Any]) -> siltstone.Session:
+    policy = siltstone.ThresholdCompactor(siltstone.CompactionConfig(auto_compact_threshold=9_500))
     session = opened(policy, store, hooks=[told.append], reserved_tokens=300)
     for number in range(6):
         session.append(user(f"Request {number}."), *step(number), assistant("Done."))
@@ -179,7 +172,7 @@ def summarised(store: Any, told: list[Any]) -> Session:
 
 def test_the_undo_of_a_compaction_tells_what_it_cost_and_what_stays_is_cached_still():
     told: list[Any] = []
-    with summarised(SimpleMemoryStore(), told) as session:
+    with summarised(siltstone.SimpleMemoryStore(), told) as session:
         assert isinstance(session.compact(), Compacted)
         session.append(user("On."))
         tokens = session.prepare().tokens
@@ -197,7 +190,7 @@ def test_the_undo_of_a_compaction_tells_what_it_cost_and_what_stays_is_cached_st
 def test_a_branch_tells_what_it_cost_and_so_does_its_undo(position: int):
     told: list[Any] = []
     listed = [raw for number in range(10) for raw in (user(f"Request {number}."), assistant("word " * 40))]
-    with opened(None, SimpleMemoryStore(), hooks=[told.append], reserved_tokens=300) as session:
+    with opened(None, siltstone.SimpleMemoryStore(), hooks=[told.append], reserved_tokens=300) as session:
         session.observe(listed)
         tokens = session.prepare().tokens + 300
         session.append(assistant("Done."), usage=usage(tokens, tokens))
@@ -214,7 +207,7 @@ def test_a_branch_tells_what_it_cost_and_so_does_its_undo(position: int):
 
 def test_a_branch_that_comes_with_the_usage_of_its_request_starts_from_that():
     told: list[Any] = []
-    with opened(None, SimpleMemoryStore(), hooks=[told.append]) as session:
+    with opened(None, siltstone.SimpleMemoryStore(), hooks=[told.append]) as session:
         session.append(user("Go."), assistant("word " * 400), usage=usage(900, 800))
         session.observe([user("Go."), user("Another way.")], usage=usage(90, 40))
         (broken,) = [each for each in told if isinstance(each, CacheBroken)]

@@ -6,15 +6,8 @@ from typing import Any
 
 import pytest
 
+import siltstone
 from conversations import assistant, user
-from siltstone import (
-    CompactionConfig,
-    ConfigError,
-    RecallConfig,
-    Session,
-    SimpleMemoryStore,
-    ThresholdCompactor,
-)
 from siltstone.stores import MemoryStore
 
 ACROSS = (
@@ -26,13 +19,15 @@ ACROSS = (
 
 @pytest.fixture(params=["durable", "simple"])
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
-    with MemoryStore.open(tmp_path) if request.param == "durable" else SimpleMemoryStore() as opened:
+    with (
+        MemoryStore.open(tmp_path) if request.param == "durable" else siltstone.SimpleMemoryStore() as opened
+    ):
         yield opened
 
 
-def session(store: Any, name: str, **options: Any) -> Session:
+def session(store: Any, name: str, **options: Any) -> siltstone.Session:
     given = {"namespace": "acme/user-42", "policy": None} | options
-    return Session.open(None, name, memory=store, **given)
+    return siltstone.Session.open(None, name, memory=store, **given)
 
 
 def test_the_tool_finds_what_was_said_on_another_day(store: Any) -> None:
@@ -64,7 +59,7 @@ def test_a_namespace_alone_shares_recall_and_facts_and_a_call_can_narrow_it(stor
         assert [fact.session_id for fact in tuesday.facts("blue kettle")] == ["monday"]
         assert tuesday.facts("blue kettle", scope="session") == []
         assert tuesday.facts(scope="session") == []
-    alone = RecallConfig(cross_session=False)
+    alone = siltstone.RecallConfig(cross_session=False)
     with session(store, "wednesday", recall=alone, context_window=200_000) as wednesday:
         wednesday.append(user("where is the kettle of the harbour office?"))
         assert "kettle is in the harbour" not in wednesday.prepare().recalled
@@ -78,7 +73,7 @@ def test_without_a_namespace_the_tool_is_that_of_one_session(store: Any) -> None
 
 
 def test_what_a_compaction_discards_stays_findable_for_all(store: Any) -> None:
-    policy = ThresholdCompactor(CompactionConfig(recent_turn_budget=1, min_reduction=0.0))
+    policy = siltstone.ThresholdCompactor(siltstone.CompactionConfig(recent_turn_budget=1, min_reduction=0.0))
     with session(store, "monday", policy=policy) as monday, session(store, "tuesday") as tuesday:
         for number in range(6):
             monday.append(user(f"errand {number}: fetch the kettle"), assistant("I shall"))
@@ -93,8 +88,8 @@ def test_what_a_compaction_discards_stays_findable_for_all(store: Any) -> None:
 
 def test_a_session_that_keeps_nothing_to_be_found_tells_nobody(tmp_path: Path) -> None:
     with (
-        Session.open(tmp_path, "silent", memory=False, namespace="acme", policy=None) as silent,
-        Session.open(tmp_path, "asks", namespace="acme", policy=None) as asks,
+        siltstone.Session.open(tmp_path, "silent", memory=False, namespace="acme", policy=None) as silent,
+        siltstone.Session.open(tmp_path, "asks", namespace="acme", policy=None) as asks,
     ):
         silent.append(user("the kettle is a secret"))
         assert asks.search("kettle", scope="namespace") == []
@@ -119,6 +114,6 @@ def test_tools_are_left_out_where_their_session_leaves_them_out(store: Any) -> N
 def test_a_namespace_is_fixed_at_the_first_open(store: Any) -> None:
     session(store, "a").close()
     session(store, "a", namespace=None).close()
-    with pytest.raises(ConfigError, match="of namespace") as refused:
+    with pytest.raises(siltstone.ConfigError, match="of namespace") as refused:
         session(store, "a", namespace="acme/user-4")
     assert vars(refused.value)["field"] == "namespace"

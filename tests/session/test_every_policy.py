@@ -6,24 +6,8 @@ from typing import Any
 
 import pytest
 
+import siltstone
 from compacting import assistant, exchange, filler, system, user
-from siltstone import (
-    Chain,
-    ClearToolResults,
-    CompactionConfig,
-    Session,
-    SimpleMemoryStore,
-    SmartTrim,
-    SmartTrimConfig,
-    ThresholdCompactor,
-    TieredCompactor,
-    TieredConfig,
-    WaterfallCompactor,
-    WaterfallConfig,
-    WindowCompactor,
-    WorkerCompactor,
-    compact,
-)
 from siltstone.compaction import Compaction, Compactor, Skip, Trigger
 from siltstone.compaction.rewrite import parted, rewrite
 from siltstone.engine import Compacted, Failed
@@ -35,15 +19,17 @@ from siltstone.testing import RecordingHook
 WINDOW = 2_500
 
 POLICIES: dict[str, Callable[[], Compactor]] = {
-    "threshold": ThresholdCompactor,
-    "no recent turn": lambda: ThresholdCompactor(CompactionConfig(recent_turn_budget=0)),
-    "tiered": TieredCompactor,
-    "chronicle": lambda: TieredCompactor(TieredConfig(mode="chronicle")),
-    "worker": WorkerCompactor,
-    "window": WindowCompactor,
-    "waterfall": lambda: WaterfallCompactor(WaterfallConfig(immediate_window=4, recent_window=4)),
-    "smart trim": lambda: SmartTrim(SmartTrimConfig(reserve_tokens=200)),
-    "chain": lambda: Chain(ClearToolResults(), ThresholdCompactor()),
+    "threshold": siltstone.ThresholdCompactor,
+    "no recent turn": lambda: siltstone.ThresholdCompactor(siltstone.CompactionConfig(recent_turn_budget=0)),
+    "tiered": siltstone.TieredCompactor,
+    "chronicle": lambda: siltstone.TieredCompactor(siltstone.TieredConfig(mode="chronicle")),
+    "worker": siltstone.WorkerCompactor,
+    "window": siltstone.WindowCompactor,
+    "waterfall": lambda: siltstone.WaterfallCompactor(
+        siltstone.WaterfallConfig(immediate_window=4, recent_window=4)
+    ),
+    "smart trim": lambda: siltstone.SmartTrim(siltstone.SmartTrimConfig(reserve_tokens=200)),
+    "chain": lambda: siltstone.Chain(siltstone.ClearToolResults(), siltstone.ThresholdCompactor()),
 }
 
 
@@ -51,14 +37,16 @@ POLICIES: dict[str, Callable[[], Compactor]] = {
 WRITERS = {
     name: POLICIES[name] for name in ("threshold", "tiered", "chronicle", "window", "waterfall", "chain")
 } | {
-    "two writers": lambda: Chain(WindowCompactor(), ThresholdCompactor()),
-    "small summariser": lambda: ThresholdCompactor(CompactionConfig(summarizer_window=1_024)),
+    "two writers": lambda: siltstone.Chain(siltstone.WindowCompactor(), siltstone.ThresholdCompactor()),
+    "small summariser": lambda: siltstone.ThresholdCompactor(
+        siltstone.CompactionConfig(summarizer_window=1_024)
+    ),
 }
 
 
-def opened(policy: Compactor, model: Any = None, window: int = WINDOW, **options: Any) -> Session:
-    options = {"memory": SimpleMemoryStore(), "background": False, **options}
-    return Session.open(None, "s", policy=policy, model=model, context_window=window, **options)
+def opened(policy: Compactor, model: Any = None, window: int = WINDOW, **options: Any) -> siltstone.Session:
+    options = {"memory": siltstone.SimpleMemoryStore(), "background": False, **options}
+    return siltstone.Session.open(None, "s", policy=policy, model=model, context_window=window, **options)
 
 
 def loops(seed: int, turns: int) -> Iterator[list[dict[str, Any]]]:
@@ -113,7 +101,7 @@ def test_the_newest_request_the_rules_and_pins_are_in_every_request(name: str) -
 
 def test_a_worker_keeps_its_task_in_an_emergency_too() -> None:
     """The results of one segment are larger than the window, so the emergency fit acts before its end."""
-    with opened(WorkerCompactor()) as session:
+    with opened(siltstone.WorkerCompactor()) as session:
         task = user("Inspect all sluices.")
         session.append(task)
         for step in range(12):
@@ -127,7 +115,7 @@ def test_a_worker_keeps_its_task_in_an_emergency_too() -> None:
 
 
 def test_a_task_that_is_larger_than_the_window_leaves_in_an_emergency() -> None:
-    with opened(WorkerCompactor()) as session:
+    with opened(siltstone.WorkerCompactor()) as session:
         session.append(user(filler(2_200)), assistant("Done."), user("And now?"))
         session.append(*exchange("c", filler(40)))
         assert session.prepare().messages[-3] == user("And now?")
@@ -137,7 +125,7 @@ class Careless(Compactor):
     """A policy of a host that keeps only the newest message."""
 
     name = "careless"
-    token_rule = ThresholdCompactor().token_rule
+    token_rule = siltstone.ThresholdCompactor().token_rule
 
     def should_compact(self, context: Any) -> None:
         """Never due."""
@@ -150,10 +138,10 @@ class Careless(Compactor):
 
 def test_a_policy_that_discards_the_newest_request_is_refused() -> None:
     history = [user(filler(50)), assistant("Yes."), user("And now?"), *exchange("c", filler(40))]
-    refused = compact(history, Careless())
+    refused = siltstone.compact(history, Careless())
     assert (type(refused), refused.reason) == (Failed, "rewrite_invalid")
     assert "the user's newest request at position 2" in refused.message
-    answered = compact([*history, assistant("It holds."), user("Good.")], Careless())
+    answered = siltstone.compact([*history, assistant("It holds."), user("Good.")], Careless())
     assert isinstance(answered, Compacted)
 
 
@@ -207,7 +195,7 @@ def test_of_a_list_of_any_length_a_prepare_reads_as_much_as_two_requests_hold(
 
 def test_two_requests_read_the_newest_messages_and_lines_of_all_others() -> None:
     model = Counting()
-    policy = ThresholdCompactor(CompactionConfig(retained_token_budget=200))
+    policy = siltstone.ThresholdCompactor(siltstone.CompactionConfig(retained_token_budget=200))
     with opened(policy, model) as session:
         session.append(*talk(0, 1))
         session.prepare()
@@ -228,7 +216,9 @@ def test_the_second_call_of_a_prepare_is_made_where_the_first_one_fails(is_list:
     up = Counting("The gates were inspected.")
     down = Counting(OSError("down")) if is_list else Counting(OSError("reset"), "The gates were inspected.")
     models = [down, up] if is_list else down
-    with opened(ThresholdCompactor(CompactionConfig(attempts=3, retry_delay=0)), models) as session:
+    with opened(
+        siltstone.ThresholdCompactor(siltstone.CompactionConfig(attempts=3, retry_delay=0)), models
+    ) as session:
         session.append(*talk(0, 1))
         session.prepare()
         session.append(*talk(1, 60), user("And now?"))
@@ -236,7 +226,7 @@ def test_the_second_call_of_a_prepare_is_made_where_the_first_one_fails(is_list:
         assert (len(down.read), len(up.read)) == ((1, 1) if is_list else (2, 0))
 
 
-def reported(session: Session, turns: int, overhead: int, factor: float = 1.0) -> list[int]:
+def reported(session: siltstone.Session, turns: int, overhead: int, factor: float = 1.0) -> list[int]:
     """The provider's counts of *turns* requests: *overhead* and *factor* times what we estimate."""
     counts = []
     for turn in range(turns):
@@ -248,12 +238,15 @@ def reported(session: Session, turns: int, overhead: int, factor: float = 1.0) -
 
 
 OVERLOADED: dict[str, tuple[Callable[[], Compactor], int]] = {
-    "threshold": (ThresholdCompactor, 0),
-    "absolute threshold": (lambda: ThresholdCompactor(CompactionConfig(auto_compact_threshold=6_000)), 0),
-    "chain": (lambda: Chain(ClearToolResults(), ThresholdCompactor()), 0),
-    "tiered": (TieredCompactor, 500),
-    "chronicle": (lambda: TieredCompactor(TieredConfig(mode="chronicle")), 500),
-    "worker": (lambda: WorkerCompactor(TieredConfig(worker_turns_per_segment=2)), 500),
+    "threshold": (siltstone.ThresholdCompactor, 0),
+    "absolute threshold": (
+        lambda: siltstone.ThresholdCompactor(siltstone.CompactionConfig(auto_compact_threshold=6_000)),
+        0,
+    ),
+    "chain": (lambda: siltstone.Chain(siltstone.ClearToolResults(), siltstone.ThresholdCompactor()), 0),
+    "tiered": (siltstone.TieredCompactor, 500),
+    "chronicle": (lambda: siltstone.TieredCompactor(siltstone.TieredConfig(mode="chronicle")), 500),
+    "worker": (lambda: siltstone.WorkerCompactor(siltstone.TieredConfig(worker_turns_per_segment=2)), 500),
 }
 
 
@@ -264,7 +257,7 @@ def test_what_is_sent_beside_the_messages_causes_no_compaction_and_is_told_once(
     """Tools of 9,000 tokens in a window of 10,000: the messages are compacted for themselves alone."""
     policy, named = OVERLOADED[name]
     hook = RecordingHook()
-    store = SimpleMemoryStore()
+    store = siltstone.SimpleMemoryStore()
     for _ in range(2):  # a second process goes on
         options: dict[str, Any] = {"memory": store, "reserved_tokens": named, "hooks": [hook]}
         with opened(policy(), Counting(), 10_000, **options) as session:
@@ -294,7 +287,7 @@ def test_a_jump_of_the_conversation_leaves_room_for_what_is_sent_beside_it(
     name: str, window: int, overhead: int, large: int
 ) -> None:
     """Long results, of which no policy hears before they are there."""
-    never = ThresholdCompactor(CompactionConfig(auto_compact_threshold=window))
+    never = siltstone.ThresholdCompactor(siltstone.CompactionConfig(auto_compact_threshold=window))
     policy = never if name == "nothing due" else POLICIES[name]()
     with opened(policy, Counting(), window) as session:
         reported(session, 2, overhead)
@@ -309,8 +302,8 @@ def test_a_jump_of_the_conversation_leaves_room_for_what_is_sent_beside_it(
 
 def test_what_was_learned_beside_the_messages_refuses_no_request() -> None:
     """A question that is too long for the room beside the tools is sent: the tools may have left."""
-    with Session.open(
-        None, "s", memory=SimpleMemoryStore(), model=Counting(), context_window=10_000
+    with siltstone.Session.open(
+        None, "s", memory=siltstone.SimpleMemoryStore(), model=Counting(), context_window=10_000
     ) as session:
         reported(session, 2, 9_000)
         session.append(question := user(filler(1_500)))
@@ -320,8 +313,8 @@ def test_what_was_learned_beside_the_messages_refuses_no_request() -> None:
 
 @pytest.mark.parametrize("factor", [0.5, 1.0, 2.0])
 def test_what_is_sent_beside_the_messages_is_learned_anew_when_it_changes(factor: float) -> None:
-    with Session.open(
-        None, "s", memory=SimpleMemoryStore(), model=Counting(), context_window=10_000
+    with siltstone.Session.open(
+        None, "s", memory=siltstone.SimpleMemoryStore(), model=Counting(), context_window=10_000
     ) as session:
         reported(session, 4, 9_000)
         assert session.compactions() == []
