@@ -237,14 +237,17 @@ def drawn(form: str, random: Random) -> tuple[str, str, str]:
 
 
 def plant(texts: list[str], count: int, seed: int) -> Iterator[Planted]:
-    """*count* of *texts*, each with one secret between two of its words; every form in turn."""
-    random = Random(seed)
+    """*count* of *texts*, each with one secret between two of its words; every form in turn.
+
+    The secrets are the same for any *texts*.
+    """
+    random, secrets = Random(seed), Random(seed + 1)
     forms = list(FORMS)
     for number in range(count):
         form = forms[number % len(forms)]
         text = random.choice(texts)
         spaces = [place for place, char in enumerate(text) if char in " \n"] or [-1]
         place = random.choice(spaces) + 1
-        before, secret, behind = drawn(form, random)
+        before, secret, behind = drawn(form, secrets)
         head = f"{text[:place]}{before}"
         yield Planted(form, f"{head}{secret}{behind} {text[place:]}", len(head), len(head) + len(secret))
