@@ -26,7 +26,7 @@ use crate::bm25::days::Days;
 use crate::bm25::index::Bm25Index;
 use crate::bm25::lists::FREQUENT;
 use crate::bm25::neighbour_links::{Chain, REACH};
-use crate::bm25::neighbours::{Parts, Why, shares};
+use crate::bm25::neighbours::{Why, shares};
 use crate::bm25::score::{Bm25Params, Weighing, short};
 use crate::bm25::scorer::{Scorer, number};
 use crate::bm25::speakers::Speakers;
@@ -187,8 +187,7 @@ impl LexicalIndex {
         let factor = self.speakers.named(query).factor(id);
         let ceiling = scorer.ceiling() / factor;
         let best = |entry| self.best(entry, |passage| scorer.sum(passage));
-        let mut found = Parts::new(scorer);
-        let (own, neighbors) = shares(&mut found, &self.chain, id, best);
+        let (own, neighbors) = shares(scorer, &self.chain, id, best);
         let mut own = own.into_iter().filter(|&share| share > 0.0);
         let mut why = self.alone(scorer, id);
         why.speaker = factor;

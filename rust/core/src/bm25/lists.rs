@@ -1,5 +1,7 @@
 //! The posting lists of a query's terms, looked up in all parts of the index at once.
 
+use std::ops::Range;
+
 use crate::bm25::terms::Query;
 use crate::postings::{Block, Hashes, Part, Postings, Removed, Tail, TermLists, count, entry};
 use crate::simd::columns::Column;
@@ -53,6 +55,15 @@ impl TermList<'_> {
             Above::Lists(lists, term) => lists.more_of(term, entry),
         };
         u32::from(count) + more
+    }
+
+    /// The codes of the entries at some places of the block.
+    pub(super) fn codes_in(&self, places: Range<usize>) -> &[u16] {
+        let first = |place: usize| {
+            let code = u16::try_from(place * COUNTS);
+            code.map_or(self.codes.len(), |code| self.first_from(code))
+        };
+        &self.codes[first(places.start)..first(places.end)]
     }
 
     /// How many passages that were not removed have the term.

@@ -10,30 +10,22 @@
 //! conversation, and `length(e)` is the number of terms of the best passage: a long answer says less about its
 //! neighbours. A neighbour that has a term which the entry lacks adds its whole share; a neighbour that repeats a
 //! term of the entry adds little. `near(e)` is never more than the sum of the entry's parts plus the shares of its
-//! neighbours' sums, which is quick to compute: see `bound`.
-
-use std::ops::Range;
+//! neighbours' sums, which is quick to compute.
 
 use crate::bm25::neighbour_links::{Chain, REACH};
 use crate::bm25::scorer::{Part, Scorer};
 
 /// The share that a neighbour adds for a term that the entry lacks, the nearest first.
-const SHARES: [f64; REACH] = [0.41, 0.4, 0.3, 0.2];
+pub(super) const SHARES: [f64; REACH] = [0.41, 0.4, 0.3, 0.2];
 
 /// Their squares, written out so that every language has the same bits.
-const SQUARES: [f64; REACH] = [0.1681, 0.16, 0.09, 0.04];
+pub(super) const SQUARES: [f64; REACH] = [0.1681, 0.16, 0.09, 0.04];
 
 /// A passage of up to so many terms lends its whole share.
 const LENDS: f64 = 100.0;
 
 /// The most that all neighbours of an entry add together, as a multiple of the best neighbour's sum.
 pub(super) const LIFT: f64 = 2.0 * (0.41 + 0.4 + 0.3 + 0.2);
-
-/// The number of entries whose parts are cached: several windows of neighbours.
-const KEPT: usize = 256;
-
-/// The value of an unused slot.
-const NONE: u32 = u32::MAX;
 
 /// The explanation of an entry's score. All values are shares of the score.
 #[derive(Clone, Debug, PartialEq)]
@@ -66,197 +58,62 @@ pub struct Neighbor {
     pub score: f64,
 }
 
-/// The parts of entries for one query; a cache keeps the parts of recent entries.
-pub(super) struct Parts<'a> {
-    query: &'a Scorer<'a>,
-    kept: Vec<Kept>,
-    rows: Vec<f64>,
-    /// `squares` has `near(t, e)^2` of the current entry; `beside` is room for the addends of a pair of neighbours.
-    squares: Vec<f64>,
-    beside: Vec<f64>,
-}
-
-/// A slot of the cache.
-#[derive(Clone, Copy)]
-struct Kept {
-    entry: u32,
-    /// The place of the entry's parts in `rows`.
-    place: usize,
-    /// The factor on the squared parts that it lends.
-    lends: f64,
-}
-
 /// The factor on the squared part that a passage of `length` terms lends.
-fn lending(length: u32) -> f64 {
+pub(super) fn lending(length: u32) -> f64 {
     let length = f64::from(length);
     if length <= LENDS { 1.0 } else { LENDS / length }
 }
 
-impl<'a> Parts<'a> {
-    pub(super) fn new(query: &'a Scorer<'a>) -> Self {
-        Self {
-            query,
-            kept: vec![
-                Kept {
-                    entry: NONE,
-                    place: 0,
-                    lends: 1.0,
-                };
-                KEPT
-            ],
-            rows: Vec::new(),
-            squares: vec![0.0; query.len()],
-            beside: vec![0.0; query.len()],
-        }
-    }
-
-    /// The range in `rows` of an entry's parts, one a term, and the factor on the squared parts that it lends. `best`
-    /// names the entry's best passage; None where the entry has no term of the query.
-    fn row(
-        &mut self,
-        entry: u32,
-        best: impl Fn(u32) -> Option<u32>,
-    ) -> Option<(Range<usize>, f64)> {
-        let terms = self.query.len();
-        let slot = entry as usize % KEPT;
-        let mut kept = self.kept[slot];
-        if kept.entry != entry {
-            let passage = best(entry)?;
-            if kept.entry == NONE {
-                kept.place = self.rows.len();
-                self.rows.resize(kept.place + terms, 0.0);
-            }
-            kept.entry = entry;
-            kept.lends = lending(self.query.length(passage));
-            self.kept[slot] = kept;
-            let row = &mut self.rows[kept.place..kept.place + terms];
-            self.query.addends(passage, row);
-        }
-        Some((kept.place..kept.place + terms, kept.lends))
-    }
-
-    /// Fills `squares` for an entry with neighbours on both `sides`.
-    fn square(
-        &mut self,
-        entry: u32,
-        sides: [[Option<u32>; REACH]; 2],
-        best: impl Fn(u32) -> Option<u32> + Copy,
-    ) {
-        self.squares.fill(0.0);
-        if let Some((row, _)) = self.row(entry, best) {
-            add_squares(&mut self.squares, &self.rows[row], 1.0);
-        }
-        for (step, share) in SQUARES.into_iter().enumerate() {
-            let mut is_any = false;
-            for neighbor in sides.iter().filter_map(|side| side[step]) {
-                if let Some((row, lends)) = self.row(neighbor, best) {
-                    if !is_any {
-                        self.beside.fill(0.0);
-                    }
-                    is_any = true;
-                    add_squares(&mut self.beside, &self.rows[row], lends);
-                }
-            }
-            if is_any {
-                for (square, beside) in self.squares.iter_mut().zip(&self.beside) {
-                    *square += share * beside;
-                }
-            }
-        }
-    }
-}
-
-/// Adds the squares of `parts`, times `much`.
-fn add_squares(to: &mut [f64], parts: &[f64], much: f64) {
-    for (square, part) in to.iter_mut().zip(parts) {
-        *square += much * (part * part);
-    }
-}
-
-/// `near(e)`. `best` names the best passage of an entry; None where the entry has no term of the query.
-pub(super) fn near(
-    parts: &mut Parts<'_>,
+/// `near(t, e)^2` of an entry for each term of the query, with neighbours on both `sides`. `best` names the best passage
+/// of an entry; None where it has no term of the query.
+pub(super) fn squares(
+    scorer: &Scorer<'_>,
     entry: u32,
     sides: [[Option<u32>; REACH]; 2],
-    best: impl Fn(u32) -> Option<u32> + Copy,
-) -> f64 {
-    parts.square(entry, sides, best);
-    let roots = parts.squares.iter().map(|square| square.sqrt());
-    roots.fold(0.0, |sum, next| sum + next)
-}
-
-/// `lent(t, e)` of an entry for a query of one term: `part` is the part of its best passage, of `length` terms.
-pub(super) fn lent(part: f64, length: u32) -> f64 {
-    lending(length) * (part * part)
-}
-
-/// `near(e)` for a query of one term, equal to the bit to [`near`]: from the part of the entry, and from what its
-/// neighbours lend, the nearest first.
-#[inline]
-pub(super) fn near_of_one(part: f64, before: [f64; REACH], after: [f64; REACH]) -> f64 {
-    let mut square = part * part;
+    best: impl Fn(u32) -> Option<u32>,
+) -> Vec<f64> {
+    let mut squares = vec![0.0; scorer.len()];
+    let add = |id: Option<u32>, to: &mut [f64], lends: fn(u32) -> f64| {
+        let Some(passage) = id.and_then(&best) else {
+            return;
+        };
+        let lends = lends(scorer.length(passage));
+        scorer.for_each_addend(passage, |term, _, part| to[term] += lends * (part * part));
+    };
+    add(Some(entry), &mut squares, |_| 1.0);
+    let mut beside = vec![0.0; scorer.len()];
     for (step, share) in SQUARES.into_iter().enumerate() {
-        square += share * (before[step] + after[step]);
+        beside.fill(0.0);
+        add(sides[0][step], &mut beside, lending);
+        add(sides[1][step], &mut beside, lending);
+        for (square, beside) in squares.iter_mut().zip(&beside) {
+            *square += share * beside;
+        }
     }
-    square.sqrt()
-}
-
-/// An upper bound of `near(e)`, from the sum of the entry and the sums of its neighbours, the nearest first.
-#[inline]
-pub(super) fn bound(own: f64, before: [f64; REACH], after: [f64; REACH]) -> f64 {
-    let mut sum = own;
-    for (step, share) in SHARES.into_iter().enumerate() {
-        sum += share * (before[step] + after[step]);
-    }
-    sum
-}
-
-/// Another upper bound of `near(e)`, for a query of `terms` terms. It is closer where neighbours repeat the terms
-/// of the entry.
-///
-/// `sum of sqrt(x) <= sqrt(terms * sum of x)` (Cauchy and Schwarz), and the squares of an entry's parts sum
-/// up to no more than the square of their sum.
-pub(super) fn bound_of_squares(
-    terms: f64,
-    own: f64,
-    before: [f64; REACH],
-    after: [f64; REACH],
-) -> f64 {
-    let mut sum = own * own;
-    for (step, share) in SQUARES.into_iter().enumerate() {
-        sum += share * (before[step] * before[step] + after[step] * after[step]);
-    }
-    (terms * sum).sqrt()
+    squares
 }
 
 /// The shares of `near(e)` that the entry's own terms have, and the shares of its neighbours: each in proportion to
 /// its part of the square.
 pub(super) fn shares(
-    parts: &mut Parts<'_>,
+    scorer: &Scorer<'_>,
     chain: &Chain,
     entry: u32,
     best: impl Fn(u32) -> Option<u32> + Copy,
 ) -> (Vec<f64>, Vec<Neighbor>) {
     let sides = chain.neighbors(entry);
-    parts.square(entry, sides, best);
-    let scorer = parts.query;
-    let length = |passage: u32| scorer.length(passage);
-    let mut of = |entry: u32, share: f64| -> Vec<f64> {
-        let Some((row, _)) = parts.row(entry, best) else {
-            return Vec::new();
-        };
-        let row = parts.rows[row].iter().zip(&parts.squares);
-        row.map(|(&part, square)| {
-            if part > 0.0 {
-                share * part * part / square.sqrt()
-            } else {
-                0.0
-            }
-        })
-        .collect()
+    let squares = squares(scorer, entry, sides, best);
+    let of = |entry: u32, share: f64| -> Vec<f64> {
+        let mut row = vec![0.0; scorer.len()];
+        if let Some(passage) = best(entry) {
+            scorer.for_each_addend(passage, |term, _, part| {
+                row[term] = share * part * part / squares[term].sqrt();
+            });
+        }
+        row
     };
     let mut neighbors = Vec::new();
-    let lent = |id: u32| best(id).map_or(1.0, |passage| lending(length(passage)));
+    let lent = |id: u32| best(id).map_or(1.0, |passage| lending(scorer.length(passage)));
     for (side, sign) in sides.into_iter().zip([-1, 1]) {
         for ((neighbor, share), distance) in side.into_iter().zip(SQUARES).zip(1..) {
             let Some(id) = neighbor else { continue };

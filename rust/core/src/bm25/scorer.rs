@@ -324,16 +324,35 @@ impl<'a> Scorer<'a> {
         self.terms.len()
     }
 
-    /// The addend of each term of the query for a passage, 0 where the passage does not have the term; equal to the
-    /// bit to the addends of [`sums`](Self::sums).
-    pub(super) fn addends(&self, id: u32, to: &mut [f64]) {
-        to.fill(0.0);
-        self.for_each_addend(id, |place, _, addend| to[place] = addend);
+    /// Calls `visit` for each of some passages and each term of the query that it has: with the term's place, the
+    /// passage and the addend. None of the passages that count may be removed.
+    pub(super) fn for_each_addend_of(
+        &self,
+        passages: Range<usize>,
+        mut visit: impl FnMut(usize, usize, f64),
+    ) {
+        for number in passages.start / BLOCK..passages.end.div_ceil(BLOCK) {
+            let first = number * BLOCK;
+            let places = passages.start.max(first) - first..passages.end.min(first + BLOCK) - first;
+            for list in self.lists(number) {
+                let known = &self.terms[list.term as usize];
+                for &code in list.codes_in(places.clone()) {
+                    let passage = first + usize::from(entry(code));
+                    let addend = self.addend(known, list.tf_of(code), self.index.lengths[passage]);
+                    visit(list.term as usize, passage, addend);
+                }
+            }
+        }
+        for newest in self.newest_of(passages) {
+            let (term, passage) = (newest.term as usize, newest.id as usize);
+            let addend = self.addend(&self.terms[term], newest.tf, self.index.lengths[passage]);
+            visit(term, passage, addend);
+        }
     }
 
     /// Calls `visit` for each term of the query that passage `id` has: with its place in ascending order, its count
     /// and its addend.
-    fn for_each_addend(&self, id: u32, mut visit: impl FnMut(usize, u32, f64)) {
+    pub(super) fn for_each_addend(&self, id: u32, mut visit: impl FnMut(usize, u32, f64)) {
         let (number, place) = (id as usize / BLOCK, id as usize % BLOCK);
         let place = u16::try_from(place).expect("a block has 4,096 entries");
         let Some(&length) = self.index.lengths.get(id as usize) else {
