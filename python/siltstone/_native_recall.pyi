@@ -70,14 +70,15 @@ class BlockWriter:
         self,
         store: Store,
         session: str,
-        query: str,
+        queries: Sequence[tuple[str, tuple[int, bytes] | None]],
         conditions: RecallConditions,
         search: SearchOptions,
-        vector: tuple[int, bytes] | None,
         facts: Sequence[str],
         options: BlockOptions,
     ) -> tuple[Recalled | None, list[Unread]]:
         """The block of *facts* and of the hits that are not in context and score enough.
+
+        Each query comes with its vector, if it has one.
 
         Returns:
             The block; or None, with the messages of the namespace that have to be read first (see

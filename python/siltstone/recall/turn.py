@@ -433,9 +433,9 @@ class BlockSources(Protocol):
     """Sources that search and write the block in one step, by the measured rule."""
 
     def block(
-        self, query: str, limit: int, facts: Sequence[FactLine], options: BlockOptions
+        self, queries: Sequence[str], limit: int, facts: Sequence[FactLine], options: BlockOptions
     ) -> RecallBlock | None:
-        """The block of *facts*, of the relevant ones among *limit* hits, and of the neighbours of the best.
+        """The block of *facts*, of the relevant ones among *limit* hits of each query, and of neighbours.
 
         None if the sources have to be asked one by one.
         """
@@ -554,8 +554,8 @@ class Recall:
     def _block(self, queries: Sequence[str], limit: int, cap: int) -> RecallBlock:
         sources, cut = self._sources, self._excerpt if self.config.cut else None
         facts = [*{fact.content: fact for one in queries for fact in sources.facts(one, FACT_LIMIT)}.values()]
-        if self._writes is not None and len(queries) == 1:
-            block = self._writes.block(queries[0], limit, facts, self._options(cap, cut))
+        if self._writes is not None:
+            block = self._writes.block(queries, limit, facts, self._options(cap, cut))
             if block is not None:
                 return block
         details: dict[int, Detail] = {}

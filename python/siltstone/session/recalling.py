@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from time import perf_counter
-from typing import Any, Final, NamedTuple, Protocol, runtime_checkable
+from typing import Any, Final, NamedTuple
 
 from siltstone import checks
 from siltstone.archive.live import ContextArchive
@@ -140,23 +140,6 @@ _log = logging.getLogger("siltstone")
 _NEWEST: Final = 100  #: messages that are looked at for a call of a tool
 _OFTEN: Final = 3  #: times that a wish was said, from which on it counts no more
 MOST_QUERY = 4_000  #: last characters of a query that are used: the question mostly follows a pasted text
-
-
-@runtime_checkable
-class BlockStore(Protocol):
-    """A store that searches, adds the neighbours of the best hit and writes the block, all in one step."""
-
-    def recall(
-        self,
-        session_id: str,
-        query: str,
-        limit: int,
-        conditions: turn.RecallConditions,
-        writer: turn.BlockWriter,
-        facts: Sequence[str],
-        options: turn.BlockOptions,
-    ) -> turn.Recalled:
-        """The block of hits for *query*, as text with its counts."""
 
 
 class Recalling:
@@ -327,7 +310,6 @@ class _Source:
             self._documented = DocumentedSearch(core.store, config, lambda: core.milliseconds() / 1000)
         self._session_of: dict[int, str] = {}  # entry id to session id, for the hits of the last search
         self._context: tuple[Outside, turn.RecallContext] | None = None
-        self._recaller = core.store if isinstance(core.store, BlockStore) else None
         self.wishes: _Wishes | None = None
         self.pinned = ""  # the block of standing wishes in the request
 
@@ -349,11 +331,13 @@ class _Source:
         ]
 
     def block(
-        self, query: str, limit: int, facts: Sequence[FactLine], options: turn.BlockOptions
+        self, queries: Sequence[str], limit: int, facts: Sequence[FactLine], options: turn.BlockOptions
     ) -> RecallBlock | None:
         """The block in one step of the store; None if the store has no such step."""
         core, config = self._core, self._config
-        if self._recaller is None or self._documented is not None:
+        # It searches, adds the neighbours of the best hits and writes the block.
+        recall: Callable[..., turn.Recalled] | None = getattr(core.store, "recall", None)
+        if recall is None or self._documented is not None:
             return None
         outside = self._in_context.outside()
         if self._context is None or self._context[0] is not outside:
@@ -365,9 +349,8 @@ class _Source:
             core.state.end,
             core.cross_session,
         )
-        found = self._recaller.recall(
-            core.session_id, query[-MOST_QUERY:], limit, conditions, turn.WRITER, turn.lines(facts), options
-        )
+        asked = [query[-MOST_QUERY:] for query in queries]
+        found = recall(core.session_id, asked, limit, conditions, turn.WRITER, turn.lines(facts), options)
         core.tell_damage(found.damaged)
         return turn.block_of(
             found.text,

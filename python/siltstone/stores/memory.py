@@ -29,7 +29,8 @@ if TYPE_CHECKING:
 
 
 _Found = TypeVar("_Found", _native.Found, Recalled)
-_Find: TypeAlias = Callable[[str, str, _native.SearchOptions, tuple[int, bytes] | None], _Found]
+_Vector: TypeAlias = tuple[int, bytes] | None
+_Find: TypeAlias = Callable[[list[tuple[str, _Vector]]], _Found]
 
 
 _BY_VECTORS = frozenset({"dense", "fused"})  #: rankers that need the query's vector
@@ -254,7 +255,9 @@ class MemoryStore(DatabaseStore):
 
         def ask(core: _native.SearchOptions) -> list[SearchHit]:
             nonlocal lacking
-            found = self._find(find, session_id, query, core)
+            found = self._find(
+                lambda asked: find(session_id, query, core, asked[0][1]), session_id, [query], core
+            )
             lacking = found.lacking
             return [convert.search_hit(hit, session_id, found.asked) for hit in found.hits]
 
@@ -311,42 +314,41 @@ class MemoryStore(DatabaseStore):
     def recall(
         self,
         session_id: str,
-        query: str,
+        queries: Sequence[str],
         limit: int,
         conditions: RecallConditions,
         writer: BlockWriter,
         facts: Sequence[str],
         options: BlockOptions,
     ) -> Recalled:
-        """The block of recalled context, in one step: a search, the neighbours of the best hit, and the text.
+        """The block of recalled context, in one step: searches, neighbours of the best hits, and the text.
 
         Args:
             session_id: The session.
-            query: Any text.
-            limit: The maximum number of hits, including hits in context.
+            queries: Any texts: an entry that several find is of the shortest of them.
+            limit: The maximum number of hits of each query, including hits in context.
             conditions: The conditions on recalled entries.
             writer: Writes the block.
             facts: Lines of facts.
             options: The limits of the block.
         """
-        self._limits.check_query(query)
+        for query in queries:
+            self._limits.check_query(query)
         search = _native.SearchOptions(
             self._options, limit=min(limit, self._limits.hits), now=convert.milliseconds(None)
         )
 
-        def find(
-            session: str, query: str, search: _native.SearchOptions, vector: tuple[int, bytes] | None
-        ) -> Recalled:
+        def find(asked: list[tuple[str, _Vector]]) -> Recalled:
             while True:
                 found, unread = writer.recall(
-                    self._native, session, query, conditions, search, vector, facts, options
+                    self._native, session_id, asked, conditions, search, facts, options
                 )
                 if found is not None:
                     return found
                 self._take_said(session_id, unread)
 
-        with watch_operation("search_memory", self, session_id, query) as watched:
-            found = self._find(find, session_id, query, search)
+        with watch_operation("search_memory", self, session_id, "\n".join(queries)) as watched:
+            found = self._find(find, session_id, queries, search)
             watched.count(found.details)
         if found.lacking:
             self._wake()
@@ -401,7 +403,7 @@ class MemoryStore(DatabaseStore):
         return f"{type(self).__name__}.open({self.path!r}, ranker={self.ranker!r}{mode})"
 
     def _across(
-        self, session_id: str, query: str, options: _native.SearchOptions, vector: tuple[int, bytes] | None
+        self, session_id: str, query: str, options: _native.SearchOptions, vector: _Vector
     ) -> _native.Found:
         """The hits of the namespace. Messages in context that the core has not read are read first."""
         while True:
@@ -421,29 +423,28 @@ class MemoryStore(DatabaseStore):
         return self._sayings.of(unread.session_id, log, rows)
 
     def _find(
-        self, find: _Find[_Found], session_id: str, query: str, options: _native.SearchOptions
+        self, find: _Find[_Found], session_id: str, queries: Sequence[str], options: _native.SearchOptions
     ) -> _Found:
-        """The answer of the core, with the vector of the query if the ranker needs one."""
-        vector = self._vector(session_id, query, options) if options.wants_vector else None
+        """The answer of the core, with the vectors of the queries if the ranker needs them."""
+        asked = [(query, self._vector(session_id, query, options)) for query in queries]
+        has_vectors = any(vector for _, vector in asked)
         try:
-            found = find(session_id, query, options, vector)
+            found = find(asked)
         except StoreConflictError:
-            if vector is None:
+            if not has_vectors:
                 raise
             # Another embedder has just replaced this one.
-            found = find(session_id, query, options, None)
-        if vector is not None and found.ranker != options.ranker and (found.lacking or found.hits):
+            found = find([(query, None) for query in queries])
+        if has_vectors and found.ranker != options.ranker and (found.lacking or found.hits):
             reason: Literal["no_vectors", "stale"] = "no_vectors" if found.lacking else "stale"
             from siltstone.events import SearchDegraded
 
             notify(self._hooks, SearchDegraded(session_id, options.ranker, reason))
         return found
 
-    def _vector(
-        self, session_id: str, query: str, options: _native.SearchOptions
-    ) -> tuple[int, bytes] | None:
-        """The query's vector; None without an embedder, without words in the query, or without an answer."""
-        if self._vectors is None or not _native.whitespace_words(query):
+    def _vector(self, session_id: str, query: str, options: _native.SearchOptions) -> _Vector:
+        """The query's vector; None if none is needed, without words in the query, or without an answer."""
+        if self._vectors is None or not options.wants_vector or not _native.whitespace_words(query):
             return None
         numbers = self._vectors.query(query)
         if numbers is None:

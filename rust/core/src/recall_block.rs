@@ -36,6 +36,8 @@ pub struct Detail {
     pub created_at: i64,
     /// The score, 0 to 1.
     pub score: f64,
+    /// The query that found it, by its place among those that were searched for together.
+    pub asked: usize,
 }
 
 /// The size of a block, and how details are cut.
@@ -130,12 +132,12 @@ pub trait Hand {
     /// The caller's own.
     fn word(&mut self, name: &str) -> Result<String, Self::Error>;
 
-    /// The part of a text that fits the query best, of at most `tokens` tokens.
+    /// The part of a detail's text that fits its query best, of at most `tokens` tokens.
     ///
     /// # Errors
     ///
     /// The caller's own.
-    fn excerpt(&mut self, text: &str, tokens: i64) -> Result<String, Self::Error>;
+    fn excerpt(&mut self, detail: &Detail, tokens: i64) -> Result<String, Self::Error>;
 
     /// The block with the sentence before it.
     ///
@@ -397,7 +399,7 @@ fn fitted<H: Hand>(details: &mut Vec<Ranked>, room: i64, hand: &mut H) -> Result
             if share < HEADER + EXCERPT {
                 continue;
             }
-            detail.text = hand.excerpt(&detail.text, share - HEADER)?;
+            detail.text = hand.excerpt(&detail, share - HEADER)?;
             fate = Fate::Cut;
         }
         details.push((place, fate, detail));
@@ -502,8 +504,9 @@ mod tests {
             Ok("unknown".to_owned())
         }
 
-        fn excerpt(&mut self, text: &str, tokens: i64) -> Result<String, Infallible> {
-            Ok(text
+        fn excerpt(&mut self, detail: &Detail, tokens: i64) -> Result<String, Infallible> {
+            Ok(detail
+                .text
                 .chars()
                 .take(usize::try_from(tokens * 4).unwrap())
                 .collect())
@@ -539,6 +542,7 @@ mod tests {
             role: "user".to_owned(),
             created_at,
             score,
+            asked: 0,
         };
         let details = vec![
             detail(1, "later", 0.9, 60_000),

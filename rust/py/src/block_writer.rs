@@ -123,9 +123,10 @@ impl BlockWriter {
                 role: role.to_string(),
                 created_at,
                 score,
+                asked: 0,
             }
         });
-        let block = self.block(py, &query, &facts, details.collect(), &options)?;
+        let block = self.block(py, &[&query], &facts, details.collect(), &options)?;
         let considered = considered_out(&block.considered);
         Ok((
             block.text,
@@ -136,7 +137,7 @@ impl BlockWriter {
         ))
     }
 
-    /// The block of stored texts that fit a query well enough and are not in context; or, first, the
+    /// The block of stored texts that fit one of the queries well enough and are not in context; or, first, the
     /// messages of the namespace that the caller must read.
     #[expect(
         clippy::too_many_arguments,
@@ -147,14 +148,13 @@ impl BlockWriter {
         py: Python<'_>,
         store: PyRef<'_, Store>,
         session: In<SessionId>,
-        query: Text,
+        queries: Vec<(Text, Option<VectorIn>)>,
         conditions: RecallConditions,
         search: PyRef<'_, SearchOptions>,
-        vector: Option<VectorIn>,
         facts: Vec<Text>,
         options: BlockOptions,
     ) -> PyResult<(Option<Recalled>, Vec<Unread>)> {
-        let ((least, share, step), is_across) = (conditions.scores, conditions.is_across);
+        let (least, share, step) = conditions.scores;
         let recall = RecallOptions {
             search: search.inner.clone(),
             least,
@@ -165,14 +165,14 @@ impl BlockWriter {
                 end: conditions.end,
                 ..conditions.context.get().0.clone()
             },
+            is_across: conditions.is_across,
         };
+        let (queries, vectors): (Vec<Text>, Vec<_>) = queries.into_iter().unzip();
+        let queries: Vec<&str> = queries.iter().map(|query| &**query).collect();
         let found = store.run(py, |store| {
-            let vector = vector_in(vector);
-            if is_across {
-                return store.recall_across(&session, &query, vector.as_ref(), &recall);
-            }
-            let found = store.recall(&session, &query, vector.as_ref(), &recall)?;
-            Ok(RecallAcross::Found(found))
+            let vectors = vectors.into_iter().map(vector_in);
+            let asked: Vec<_> = queries.iter().copied().zip(vectors).collect();
+            store.recall(&session, &asked, &recall)
         })?;
         let found = match found {
             RecallAcross::Found(found) => found,
@@ -181,7 +181,7 @@ impl BlockWriter {
         let is_any = !(facts.is_empty() && found.details.is_empty());
         let (hits, ranker, lacking) = (found.is_any, found.ranker.name(), found.lacking);
         let (below, damaged) = (found.below, found.damaged);
-        let block = self.block(py, &query, &facts, found.details, &options)?;
+        let block = self.block(py, &queries, &facts, found.details, &options)?;
         let recalled = Recalled {
             text: block.text,
             tokens: block.tokens,
@@ -203,7 +203,7 @@ impl BlockWriter {
     fn block(
         &self,
         py: Python<'_>,
-        query: &str,
+        queries: &[&str],
         facts: &[Text],
         details: Vec<Detail>,
         options: &BlockOptions,
@@ -221,7 +221,7 @@ impl BlockWriter {
                 writer: self,
                 options,
                 measure: options.measure.clone().map(size_rule).transpose()?,
-                query,
+                queries,
             };
             write(&facts, details, budget, &mut hand)
         })
@@ -263,7 +263,7 @@ struct PythonHand<'a, 'py> {
     writer: &'a BlockWriter,
     options: &'a BlockOptions,
     measure: Option<SizeRule>,
-    query: &'a str,
+    queries: &'a [&'a str],
 }
 
 impl PythonHand<'_, '_> {
@@ -293,9 +293,10 @@ impl Hand for PythonHand<'_, '_> {
         self.ask(&self.writer.word, name)
     }
 
-    fn excerpt(&mut self, text: &str, tokens: i64) -> PyResult<String> {
+    fn excerpt(&mut self, detail: &Detail, tokens: i64) -> PyResult<String> {
+        let (query, text) = (self.queries[detail.asked], detail.text.as_str());
         match &self.options.excerpt {
-            Some(excerpt) => text_of(&excerpt.bind(self.py).call1((self.query, text, tokens))?),
+            Some(excerpt) => text_of(&excerpt.bind(self.py).call1((query, text, tokens))?),
             None => Ok(text.to_owned()),
         }
     }

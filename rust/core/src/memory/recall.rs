@@ -24,6 +24,8 @@ pub struct RecallOptions {
     pub step: f64,
     /// The messages that are in context, which are not recalled.
     pub context: InContext,
+    /// Whether the namespace of the session is searched. Otherwise it is the session alone.
+    pub is_across: bool,
 }
 
 /// Tells which messages of the asking session are in its context: all of its log, but for what is named here.
@@ -56,7 +58,7 @@ impl InContext {
 }
 
 /// The result of a recall.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct RecallFound {
     /// The entries, each once.
     pub details: Vec<Detail>,
@@ -82,88 +84,88 @@ pub enum RecallAcross {
     Unread(Vec<Unread>),
 }
 
-impl Store {
-    /// The entries that fit `query` well, and the entries stored directly beside the best of them.
-    ///
-    /// # Errors
-    ///
-    /// The errors of [`find`](Self::find).
-    pub fn recall(
-        &self,
-        session: &SessionId,
-        query: &str,
-        vector: Option<&QueryVector>,
-        options: &RecallOptions,
-    ) -> Result<RecallFound> {
-        let found = self.look(session, query, vector, &options.search, |looked| {
-            let Found {
-                hits,
-                ranker,
-                lacking,
-                asked: _,
-            } = looked.found;
-            let is_any = !hits.is_empty();
-            let (details, below) = options.details(looked.transaction, hits, looked.session)?;
-            let aside = repair::count_set_aside(looked.transaction, looked.session)?;
-            Ok(RecallFound {
-                details,
-                ranker,
-                is_any,
-                below,
-                lacking,
-                damaged: looked.damaged + aside,
-            })
-        })?;
-        Ok(found.unwrap_or_else(|| RecallFound {
-            details: Vec::new(),
-            ranker: options.search.ranker,
-            is_any: false,
-            below: 0,
-            lacking: 0,
-            damaged: 0,
-        }))
+impl RecallFound {
+    /// Adds what another query found. An entry keeps its best score, and is of the shorter query that found it.
+    fn add(&mut self, other: Self, size: impl Fn(usize) -> usize) {
+        for each in other.details {
+            let is_same = |known: &&mut Detail| known.id == each.id && known.id.0 != 0;
+            let Some(known) = self.details.iter_mut().find(is_same) else {
+                self.details.push(each);
+                continue;
+            };
+            let asked = [each.asked, known.asked].into_iter();
+            let asked = asked.min_by_key(|&place| size(place));
+            if known.score < each.score {
+                *known = each;
+            }
+            known.asked = asked.unwrap_or(0);
+        }
+        self.is_any |= other.is_any;
+        self.below += other.below;
+        (self.ranker, self.lacking, self.damaged) = (other.ranker, other.lacking, other.damaged);
     }
+}
 
-    /// Recalls from all sessions of the namespace of `session`, or from `session` alone if it has no namespace. The
-    /// entries beside the best hit are of the session of that hit.
+impl Store {
+    /// The entries that fit one of `queries` well, each once, and the entries stored directly beside the best of each
+    /// query: of `session` alone, or of its namespace. Each query comes with its vector, if it has one.
     ///
     /// # Errors
     ///
     /// The errors of [`find_across`](Self::find_across).
-    pub fn recall_across(
+    pub fn recall(
+        &self,
+        session: &SessionId,
+        queries: &[(&str, Option<QueryVector>)],
+        options: &RecallOptions,
+    ) -> Result<RecallAcross> {
+        let mut all = RecallFound::default();
+        for (place, (query, vector)) in queries.iter().enumerate() {
+            let recalled = self.recall_one(session, query, vector.as_ref(), options)?;
+            let mut found = match recalled {
+                RecallAcross::Found(found) => found,
+                unread @ RecallAcross::Unread(_) => return Ok(unread),
+            };
+            for detail in &mut found.details {
+                detail.asked = place;
+            }
+            all.add(found, |place| queries[place].0.chars().count());
+        }
+        Ok(RecallAcross::Found(all))
+    }
+
+    fn recall_one(
         &self,
         session: &SessionId,
         query: &str,
         vector: Option<&QueryVector>,
         options: &RecallOptions,
     ) -> Result<RecallAcross> {
-        let Some((own, name)) = self.namespace_of(session)? else {
-            let found = self.recall(session, query, vector, options)?;
-            return Ok(RecallAcross::Found(found));
+        let namespace = if options.is_across {
+            self.namespace_of(session)?
+        } else {
+            None
         };
-        let Found {
-            hits,
-            ranker,
-            lacking,
-            asked: _,
-        } = match self.find_across(session, query, vector, &options.search)? {
+        let Some((own, name)) = namespace else {
+            let found = self.look(session, query, vector, &options.search, |looked| {
+                options.found(
+                    looked.transaction,
+                    looked.session,
+                    looked.found,
+                    looked.damaged,
+                )
+            })?;
+            return Ok(RecallAcross::Found(found.unwrap_or_default()));
+        };
+        let found = match self.find_across(session, query, vector, &options.search)? {
             Across::Found(found) => found,
             Across::Unread(unread) => return Ok(RecallAcross::Unread(unread)),
         };
-        let is_any = !hits.is_empty();
         let met = self.scopes.namespace(&name);
         let met = met.map_or(0, |namespace| namespace.read().damaged(own));
         self.database.read(|transaction| {
-            let aside = repair::count_set_aside(transaction, own)?;
-            let (details, below) = options.details(transaction, hits.clone(), own)?;
-            Ok(RecallAcross::Found(RecallFound {
-                details,
-                ranker,
-                is_any,
-                below,
-                lacking,
-                damaged: met + aside,
-            }))
+            let found = options.found(transaction, own, found.clone(), met)?;
+            Ok(RecallAcross::Found(found))
         })
     }
 }
@@ -172,6 +174,26 @@ impl RecallOptions {
     /// Whether an entry is in the context of the asking session `own`.
     fn shows(&self, stored: &StoredEntry, own: i64) -> bool {
         stored.session == own && self.context.shows(stored.entry.start, stored.entry.end)
+    }
+
+    /// The relevant ones of the hits of session `own`, which has met so many damaged entries.
+    fn found(
+        &self,
+        transaction: &Transaction<'_>,
+        own: i64,
+        found: Found,
+        damaged: usize,
+    ) -> Result<RecallFound> {
+        let is_any = !found.hits.is_empty();
+        let (details, below) = self.details(transaction, found.hits, own)?;
+        Ok(RecallFound {
+            details,
+            ranker: found.ranker,
+            is_any,
+            below,
+            lacking: found.lacking,
+            damaged: damaged + repair::count_set_aside(transaction, own)?,
+        })
     }
 
     /// The relevant hits with the entries beside the best of them, and the number of hits that score too little.
@@ -275,6 +297,7 @@ fn detail(stored: StoredEntry, score: f64) -> Detail {
         role: entry.role,
         created_at: entry.created_at,
         score,
+        asked: 0,
     }
 }
 
