@@ -111,7 +111,7 @@ class RandomSentences:
         random.Random(self._seed).shuffle(order)
         room, chosen = request.max_tokens, []
         for at in order:
-            size = estimate_tokens(sentences[at]) + 1
+            size = estimate_tokens(sentences[at] + "\n") + 1
             if size <= room:
                 room -= size
                 chosen.append(at)

@@ -150,7 +150,7 @@ def test_a_caller_that_keeps_no_substitutes_gets_none():
 
 
 def test_a_pinned_result_is_never_cut():
-    raws = [user("Find the valve."), *steps(2), *anthropic_step("big", LINES[:16_000]), *steps(2)]
+    raws = [user("Find the valve."), *steps(2), *anthropic_step("big", LINES[:15_000]), *steps(2)]
     history, compaction = run(raws, Emergency(6_000), None, trigger=replace(due(raws), pins=frozenset({6})))
     assert "6" in shape(compaction)
     assert_lawful(history, compaction)

@@ -386,7 +386,7 @@ def test_a_block_becomes_smaller_where_the_request_has_less_room_and_stays_so_in
 @pytest.mark.parametrize(
     ("share", "room", "most"),
     [
-        (0.3, None, 1_500), (0.3, 5_000, 3_000), (0.3, 2_700, 1_700), (0.3, 1_800, 1_500), (0.3, 700, 500),
+        (0.3, None, 1_800), (0.3, 5_000, 3_000), (0.3, 2_900, 1_900), (0.3, 2_100, 1_800), (0.3, 700, 500),
         (0.3, -5, 0), (0.05, 5_000, 500), (0.9, 9_000, 4_000), (0, 5_000, 0),
     ],
 )  # fmt: skip
@@ -397,7 +397,7 @@ def test_a_block_takes_its_share_of_what_is_free_and_leaves_a_tenth_for_the_answ
 
 
 def test_a_small_window_keeps_a_fifth_for_a_block_and_800_tokens_at_most() -> None:
-    assert [RecallConfig().cap(window) for window in (2_000, 4_000, 5_000, 6_000)] == [400, 800, 800, 900]
+    assert [RecallConfig().cap(window) for window in (2_000, 4_000, 5_000, 6_000)] == [400, 800, 900, 1_080]
 
 
 PASTES = {

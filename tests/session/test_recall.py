@@ -119,7 +119,7 @@ def test_a_turn_has_the_same_bytes_at_the_same_place_through_its_tool_loop(
     told = [event for event in events if isinstance(event, RecallInjected)]
     assert [each.detail_count > 0 for each in told] == [True]
     assert told[0].tokens == estimate_tokens(first.recalled, "blocks")
-    assert (told[0].cap, told[0].knowledge_count, told[0].reason) == (2_400, 0, "")
+    assert (told[0].cap, told[0].knowledge_count, told[0].reason) == (2_880, 0, "")
     assert told[0] in first.events
 
 

@@ -60,7 +60,7 @@ def test_a_recall_is_told_with_what_was_placed_and_what_the_query_was_made_of(tm
             assert told.candidates[0].entry_id == ids[0]
             assert SECRET in answer.recalled
             assert [each.entry_id for each in told.placed][:2] == ids[:2]
-            assert 0 < told.tokens <= told.cap == 2_400
+            assert 0 < told.tokens <= told.cap == 2_880
             assert 0 < told.seconds < 60
             scores = [each.score for each in told.candidates]
             assert scores == sorted(scores, reverse=True)
