@@ -204,6 +204,7 @@ class Loose:
         shown: Called with the position of a message that the core cannot read; returns its text.
         held: A text and a function. The function is called with the position of each request that begins
             with this text (after leading white space); it returns whether the group stays.
+        before: The groups of a shorter history: those of the same objects are not read again.
 
     Raises:
         ValueError: *raws* has another length than the history.
@@ -216,6 +217,7 @@ class Loose:
         fixed: list[int],
         shown: Callable[[int], str],
         held: tuple[str, Callable[[int], bool]],
+        before: Loose | None = None,
     ) -> Loose: ...
     def __len__(self) -> int: ...
     def texts(self) -> list[str]:
@@ -340,6 +342,7 @@ class Outline:
             (``tool_call``, ``tool_result``, ``other``, ``reference``), the call's id and the tool's name.
         is_request: Called with each text of a user beside results, of messages that the core reads, until it
             returns True; the text then begins a turn.
+        before: The outline of the messages before *raws*, whose positions come first.
     """
 
     def __new__(
@@ -349,6 +352,7 @@ class Outline:
             [int], tuple[str, str, bool, bool, bool, int, list[tuple[str, str | None, str | None]]]
         ],
         is_request: Callable[[str], bool],
+        before: Outline | None = None,
     ) -> Outline: ...
     def __len__(self) -> int: ...
     # Positions, ascending: of the messages that were left to Python, of rules, of summaries, of messages

@@ -14,8 +14,8 @@ class DocumentedBm25:
 
     def __new__(cls, texts: Sequence[Sequence[str]]) -> DocumentedBm25: ...
     def __len__(self) -> int: ...
-    def add(self, words: Sequence[str]) -> None:
-        """Adds a text after the others."""
+    def add(self, words: str) -> None:
+        """Adds a text after the others: its words, with spaces between them."""
 
     def scores(self, query: Sequence[str], chosen: Sequence[int] | None = None) -> list[float]:
         """The score of each text; of the numbers *chosen*, as if there were no others.

@@ -64,8 +64,13 @@ def tokens(text: str) -> list[str]:
     White space and Unicode punctuation split; letters and digits make words; anything else is deleted
     without splitting. A CJK character is a token, followed by its pair with the CJK character before it.
     """
+    return _spaced(text).split()
+
+
+def _spaced(text: str) -> str:
+    """The :func:`tokens` of *text*, with spaces between them."""
     if text.isascii() or _CJK.search(text) is None:
-        return text.lower().translate(_KEPT).split()
+        return text.lower().translate(_KEPT)
     found: list[str] = []
     word = before = ""
     for char in text.lower():
@@ -84,7 +89,7 @@ def tokens(text: str) -> list[str]:
             word += char
     if word:
         found.append(word)
-    return found
+    return " ".join(found)
 
 
 def bm25(query: str, documents: Sequence[Sequence[str]]) -> list[float]:
@@ -103,7 +108,7 @@ class KeptBm25(dict[str, int]):
         self._lock, self._index = Lock(), DocumentedBm25([])
 
     def __missing__(self, text: str) -> int:
-        self._index.add(tokens(text))
+        self._index.add(_spaced(text))
         return self.setdefault(text, len(self))
 
     def scores(self, query: str, texts: Sequence[str]) -> list[float]:

@@ -173,8 +173,8 @@ def assert_same(history: History, messages: Sequence[Message]) -> None:
         assert history.largest(token_rule) == max(map(token_rule.units, messages), default=0)
 
 
-@given(lists())
-def test_an_outline_says_what_the_messages_say(raws: list[Any]):
+@given(lists(), st.data())
+def test_an_outline_says_what_the_messages_say_also_where_it_grew(raws: list[Any], data: st.DataObject):
     """Or it raises what reading them raises: the same class, message and fields."""
     messages, error = attempted(lambda: read_history(raws))
     history, other = attempted(lambda: History(raws))
@@ -182,7 +182,13 @@ def test_an_outline_says_what_the_messages_say(raws: list[Any]):
     if messages is None:
         return
     assert_same(history, messages)
-    assert_same(History.of(messages), messages)
+    cut, own = data.draw(st.integers(0, len(messages))), rule("chars/3-utf16")
+    units = [*map(own.units, messages)]
+    first = History.of(()).extended(messages[:cut], (own, units[:cut]))
+    grown = first.extended(messages[cut:], (own, units[cut:]))
+    assert_same(grown, messages)
+    assert list(grown.sums(own)) == [sum(units[:end]) for end in range(len(units) + 1)]
+    assert (grown.raws, grown.shown) == (history.raws, History.of(messages).shown)
     assert [of(message) for message in history] == [of(message) for message in messages]
     assert all(message.raw is raw for message, raw in zip(history, raws, strict=True))
 
@@ -195,10 +201,8 @@ def test_an_excerpt_is_what_its_messages_are(raws: list[Any], data: st.DataObjec
     messages = list(history)
     kept = data.draw(st.sets(st.integers(0, len(raws) + 1)))
     spans = history.outline.closed(sorted(kept))
-    stays = {
-        at for group in groups(messages) if not kept.isdisjoint(group.positions) for at in group.positions
-    }
-    assert [at for span in spans for at in range(*span)] == sorted(stays)
+    stays = [group.positions for group in groups(messages) if not kept.isdisjoint(group.positions)]
+    assert [at for span in spans for at in range(*span)] == sorted(at for each in stays for at in each)
     stranger = read_history([user("What was said.")])[0]
     pieces: list[Any] = list(spans)
     pieces.insert(data.draw(st.integers(0, len(pieces))), stranger)
@@ -212,14 +216,12 @@ def test_an_excerpt_is_what_its_messages_are(raws: list[Any], data: st.DataObjec
         assert [id(message) for message in each] == [id(message) for message in members]
         assert [id(each[at]) for at in range(-len(each), len(each))] == [id(m) for m in members * 2]
         assert [id(raw) for raw in each.raws] == [id(message.raw) for message in members]
-        assert [at >= 0 and messages[at] for at in each.positions] == [
-            m is not stranger and m for m in members
-        ]
+        own = [m is not stranger and m for m in members]
+        assert [at >= 0 and messages[at] for at in each.positions] == own
         assert each.parts == sum(len(message.parts) for message in members)
         assert each.has_original == any(message.provenance in SAID for message in members)
-        assert [id(m) for m in each.summaries] == [
-            id(m) for m in members if m.provenance == "compaction_summary"
-        ]
+        summarised = [id(m) for m in members if m.provenance == "compaction_summary"]
+        assert [id(m) for m in each.summaries] == summarised
         assert joined(each.numbers) == covered(members)
         assert render(each, SUMMARY_PREFIX) == render(members, SUMMARY_PREFIX)
         for name in RULES:
@@ -234,10 +236,7 @@ def test_the_lines_of_messages_are_those_of_the_slow_rendering(raws: list[Any]):
         return
     for at, message in enumerate(messages):
         lines, end = render_messages(raws, at, at + 1)
-        if end == at:
-            assert lines == ""
-        else:
-            assert lines == render([message], SUMMARY_PREFIX)
+        assert lines == ("" if end == at else render([message], SUMMARY_PREFIX))
 
 
 def test_messages_are_made_when_they_are_looked_at_and_once():
@@ -251,12 +250,6 @@ def test_messages_are_made_when_they_are_looked_at_and_once():
     assert Excerpt(history, [(0, 2)]) != (history[0], history[2])
 
 
-def test_an_error_has_the_place_of_its_message():
-    with pytest.raises(InvalidMessageError, match="message 2: unknown role 'nobody'") as caught:
-        History([user("a"), user("b"), {"role": "nobody", "content": "x"}, 7])
-    assert caught.value.index == 2
-
-
 def test_a_message_nested_deeper_than_the_core_walks_is_read_all_the_same():
     value: Any = "deep"
     for _ in range(100):
@@ -267,9 +260,8 @@ def test_a_message_nested_deeper_than_the_core_walks_is_read_all_the_same():
     assert_same(history, read_history([raw]))
     for _ in range(200):
         value = [value]
-    assert attempted(lambda: History([{**raw, "extra": value}])) == attempted(
-        lambda: read_history([{**raw, "extra": value}])
-    )
+    deeper = [{**raw, "extra": value}]
+    assert attempted(lambda: History(deeper)) == attempted(lambda: read_history(deeper))
 
 
 def test_who_changes_a_message_meanwhile_is_summarised_by_what_it_says_now():

@@ -63,6 +63,7 @@ class History(Sequence[Message]):
         raws: The same messages, in a new list.
         shown: The same as the core may read them: no message that siltstone has made or changed.
         outline: The core's description of the messages.
+        kept: What a policy keeps of the messages, for longer histories that begin with them.
         rule: Decides which text beside tool results is a request.
 
     Raises:
@@ -75,6 +76,7 @@ class History(Sequence[Message]):
     ) -> None:
         self.raws: list[RawMessage] = list(raws)
         self.rule = rule
+        self.kept: dict[Any, Any] = {}
         self._made: dict[int, Message] = {}
         self._whole: list[Message] | None = None  # all messages, where they were given
         self._sums: dict[int, tuple[Measure, Sequence[int]]] = {}  # by id; the rule is kept alive
@@ -87,34 +89,45 @@ class History(Sequence[Message]):
         self._number(len(self.raws))
 
     @classmethod
-    def of(
-        cls,
-        messages: Sequence[Message],
-        rule: RequestRule = is_request,
-        measured: tuple[Measure, Sequence[int]] | None = None,
+    def of(cls, messages: Sequence[Message], rule: RequestRule = is_request) -> History:
+        """A history of messages that are already read."""
+        return cls((), rule=rule).extended(messages)
+
+    def extended(
+        self, messages: Sequence[Message], measured: tuple[Measure, Iterable[int]] | None = None
     ) -> History:
-        """A history of messages that are already read; *measured*: a rule, and their sums by it."""
-        history = cls.__new__(cls)
-        history.rule = rule
-        history.raws = list(map(_RAW, messages))
-        history._made, history._whole = {}, list(messages)
-        history._sums = {} if measured is None else {id(measured[0]): measured}
-        seqs = list(map(_SEQ, messages))
-        in_row = seqs and seqs == list(range(seqs[0], seqs[0] + len(seqs)))
-        if in_row and {"original"}.issuperset(map(_ORIGIN, messages)):  # as in a session without a compaction
-            history._runs, history.shown = [(0, seqs[0])], history.raws
+        """This history with *messages* after it, which alone are looked at.
+
+        *measured* is a rule of the caller, and the units of *messages* by it.
+        """
+        grown, start = History.__new__(History), len(self)
+        grown.rule, grown.kept, grown._made, grown._sums = self.rule, self.kept, {}, {}
+        grown._whole = whole = [*self, *messages]
+        raws, seqs = list(map(_RAW, messages)), list(map(_SEQ, messages))
+        grown.raws, grown._runs, due = self.raws + raws, self._runs.copy(), -1
+        if start and not whole[start - 1].covers:
+            due = self._runs[-1][1] + start - self._runs[-1][0]
+        is_said = {"original"}.issuperset(map(_ORIGIN, messages))
+        if is_said and seqs and seqs == list(range(seqs[0], seqs[0] + len(seqs))):
+            grown._runs += [(start, seqs[0])] if seqs[0] != due else []
         else:
-            history._runs, due = [], -1
-            for position, message in enumerate(messages):
+            for position, message in enumerate(messages, start):
                 if message.seq != due or message.covers:
-                    history._runs.append((position, message.seq))
+                    grown._runs.append((position, message.seq))
                 due = -1 if message.covers else message.seq + 1
-            # The core reads the raws of original messages. Other messages know more than their raws tell.
-            history.shown = [each.raw if each.provenance == "original" else each for each in messages]
-        history.outline = Outline(
-            history.shown, lambda position: _line(messages[position], rule), history._is_request
+        # The core reads the raws of original messages. Other messages know more than their raws tell.
+        shown = (
+            raws if is_said else [each.raw if each.provenance == "original" else each for each in messages]
         )
-        return history
+        grown.shown = grown.raws if is_said and self.shown is self.raws else self.shown + shown
+        if measured is not None:
+            sums = list(self.sums(measured[0]))
+            sums += accumulate(measured[1], initial=sums.pop())
+            grown._sums[id(measured[0])] = measured[0], sums
+        grown.outline = Outline(
+            shown, lambda position: _line(whole[position], self.rule), self._is_request, self.outline
+        )
+        return grown
 
     def __len__(self) -> int:
         return len(self.raws)

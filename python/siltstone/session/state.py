@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import accumulate, groupby, islice
+from itertools import groupby, islice
 from operator import attrgetter, is_
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, overload
 
@@ -157,7 +157,7 @@ class View:
         self._of_log: tuple[int, RangeSet] = (0, ())  # cache: number of messages, ranges of those of the log
         # Cache: messages looked at; the place of the newest request, and the units before it.
         self._asked = (0, -1, 0)
-        self._history: History | None = None  # cache: the messages in outline
+        self._history: History | None = None  # cache: the messages in outline, or the first of them
 
     def __len__(self) -> int:
         return self._length
@@ -254,13 +254,15 @@ class View:
 
     def history(self, request_rule: RequestRule) -> History:
         """The messages of the view as a history in outline, with the sizes that are known."""
-        if self._history is None or self._history.rule != request_rule:
-            measured = None
-            if self._rule.measure is None:  # the core does not count by it
-                units = map(attrgetter("units"), islice(self._items, self._length))
-                measured = self._rule, list(accumulate(units, initial=0))
-            self._history = History.of(self.messages(), request_rule, measured)
-        return self._history
+        known = self._history
+        if known is None or known.rule != request_rule:
+            known = History((), rule=request_rule)
+        if len(known) < self._length:
+            new = self._items[len(known) : self._length]
+            measured = None if self._rule.measure else (self._rule, [item.units for item in new])
+            known = known.extended([item.message for item in new], measured)
+        self._history = known
+        return known
 
     def read(self) -> Sequence[Message]:
         """The messages without a copy of the list, for a caller that looks at a few of many."""
@@ -367,7 +369,7 @@ class View:
         grown = View.__new__(View)
         grown._rule, grown._origin, grown._weighed = self._rule, self._origin, self._weighed
         grown._fixed, grown._asked, grown._sendable = self._fixed, self._asked, self._sendable
-        grown._of_log, grown._history = self._of_log, None
+        grown._of_log, grown._history = self._of_log, self._history
         own, raws, length, units = self._items, self._raws, self._length, self._units
         if len(own) != length or len(raws) != length:
             # The shared list has more messages, of another view: a failed write, for example. Copy it.

@@ -146,8 +146,6 @@ FIRST_PLACES = 3  # where a host's own summary may stand
 _Ranked: TypeAlias = tuple[Loose, list[float]]  # groups that may leave, and scores of those with a text
 _kept = KeptBm25()  # each request of a session asks for the same texts again
 _K1, _B = 1.2, 0.75  # the parameters of BM25, as in the searches
-_ALONE = "alone"
-_SPEAKERS = "User: ", "Assistant: ", "Tool: ", "System: "  # of a line that is not in brackets
 
 
 @dataclass(frozen=True, slots=True)
@@ -359,14 +357,6 @@ class _Trim:
 
         A provider refuses a request that begins with an answer.
         """
-        if self._config.trim_scope == "request":  # the next requests rank the same messages
-            requests = set(self._read.outline.requests)
-            self._raws = [
-                raw if each.said is not None or at in requests else each.kept.get(_ALONE) or _alone(each)
-                for at, (raw, each) in enumerate(zip(self._raws, self._read, strict=True))
-            ]
-            for at in self._cut.keys() - requests:
-                self._raws[at] = _alone(self._cut[at])
         ranked = self._ranked()
         gone, _ = self._left_out(ranked, target)
         opening = self._opening(set(gone))
@@ -376,8 +366,10 @@ class _Trim:
 
     def _ranked(self) -> _Ranked:
         """The groups that may leave, and the scores of those with a text."""
-        recalled = OPEN, lambda at: is_recalled(self._read[at])
-        loose = Loose(self._read.outline, self._raws, list(self._protected()), self._rendered, recalled)
+        read = self._read
+        recalled = OPEN, lambda at: is_recalled(read[at])
+        fixed, before = list(self._protected()), read.kept.get(Loose)  # of the request before
+        loose = read.kept[Loose] = Loose(read.outline, self._raws, fixed, self._rendered, recalled, before)
         if self._config.documented:
             return loose, _kept.scores(self._query, loose.texts())
         return loose, loose.relevance(self._query, _K1, _B)
@@ -426,14 +418,6 @@ class _Trim:
     def _shown(self, at: int) -> Message:
         """The message at a position, or what is shown in its place."""
         return self._cut.get(at) or self._read[at]
-
-
-def _alone(message: Message) -> dict[str, str]:
-    """The text by which *message* is ranked, without its speaker. It is kept for the next request."""
-    lines = render([message], "")
-    said = next((lines.removeprefix(each) for each in _SPEAKERS if lines.startswith(each)), lines)
-    message.kept[_ALONE] = alone = {"content": said}
-    return alone
 
 
 def _is_summary(raw: RawMessage) -> bool:

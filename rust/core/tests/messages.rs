@@ -304,14 +304,14 @@ fn a_result_is_bound_to_its_call_whatever_the_dialect() {
         ],
     ];
     for history in histories {
-        let mut lines = siltstone_core::outline::Lines::with_capacity(2);
+        let mut lines = siltstone_core::outline::Lines::default();
         let mut keys = Keys::default();
         for message in history {
             let mut ties = Vec::new();
             let read = measured(&Json(message), &mut keys, &mut ties).expect("it is read");
             lines.push(read.line, &ties);
         }
-        let outline = Outline::new(lines, keys.count());
+        let outline = Outline::new(lines, keys);
         assert_eq!(outline.group_ending_at(1), Some(vec![0, 1]));
         assert_eq!(outline.pending(), Vec::<usize>::new());
     }

@@ -164,11 +164,11 @@ impl DocumentedBm25 {
         run_detached(py, || self.0.read(|texts| Ok(texts.len())))
     }
 
-    /// Adds a text.
-    fn add(&self, py: Python<'_>, words: Vec<Text>) -> PyResult<()> {
+    /// Adds a text, its words with spaces between them.
+    fn add(&self, py: Python<'_>, words: Text) -> PyResult<()> {
         run_detached(py, || {
             self.0.write(|texts| {
-                texts.add(words_of(&words));
+                texts.add(words.split_ascii_whitespace());
                 Ok(())
             })
         })

@@ -285,7 +285,7 @@ impl Key {
 }
 
 /// The keys so far. Equal texts have equal keys, but an id and a name never have the same key.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Keys {
     ids: HashMap<Box<[u8]>, u32, FxBuildHasher>,
     names: HashMap<Option<Box<[u8]>>, u32, FxBuildHasher>,

@@ -45,7 +45,8 @@ fn has_request<V: Value, O: Other>(message: &V, other: &mut O) -> Result<bool, O
 /// The outline of a history. Positions are those of its messages, from 0; a position beyond them has no result.
 #[derive(Debug)]
 pub struct Outline {
-    lines: Vec<Line>,
+    lines: Lines,
+    keys: Keys,
     groups: Groups,
     turns: Turns,
     units: Vec<Units>,
@@ -53,20 +54,24 @@ pub struct Outline {
 }
 
 impl Outline {
-    /// The outline of `messages`, in order; `other` describes those that this reader cannot read. Time is linear.
+    /// The outline of the messages of `before`, and of `messages` after them, in order. Only the latter are read;
+    /// `other` describes those that this reader cannot read. Time is linear.
     ///
     /// # Errors
     ///
     /// An error of the iterator `messages`, or of `other`.
     pub fn read<V: Value, O: Other>(
-        messages: impl ExactSizeIterator<Item = Result<V, O::Error>>,
+        before: Option<&Self>,
+        messages: impl Iterator<Item = Result<V, O::Error>>,
         other: &mut O,
     ) -> Result<Self, O::Error> {
-        let count = messages.len();
-        let (mut lines, mut keys) = (Lines::with_capacity(count), Keys::default());
-        let (mut units, mut others) = (Vec::with_capacity(count), Vec::new());
+        let (mut lines, mut keys, mut units, mut others) =
+            before.map_or_else(Default::default, |known| {
+                let (lines, keys) = (known.lines.clone(), known.keys.clone());
+                (lines, keys, known.units.clone(), known.others.clone())
+            });
         let mut ties = Vec::new();
-        for (position, message) in messages.enumerate() {
+        for (position, message) in (lines.len()..).zip(messages) {
             let message = message?;
             ties.clear();
             let (line, size) = if let Some(mut read) = measured(&message, &mut keys, &mut ties) {
@@ -86,17 +91,18 @@ impl Outline {
         Ok(Self {
             units,
             others,
-            ..Self::new(lines, keys.count())
+            ..Self::new(lines, keys)
         })
     }
 
-    /// The outline of `lines`, without sizes. `keys` is how many keys their ties have.
+    /// The outline of `lines`, without sizes. `keys` are those of their ties.
     #[must_use]
-    pub fn new(lines: Lines, keys: usize) -> Self {
-        let groups = Groups::new(&lines, keys);
-        let turns = Turns::new(&lines, keys);
+    pub fn new(lines: Lines, keys: Keys) -> Self {
+        let groups = Groups::new(&lines, keys.count());
+        let turns = Turns::new(&lines, keys.count());
         Self {
-            lines: lines.all,
+            lines,
+            keys,
             groups,
             turns,
             units: Vec::new(),
@@ -112,7 +118,7 @@ impl Outline {
 
     /// The positions of the messages whose line is wanted, ascending.
     pub fn positions(&self, is_wanted: impl Fn(&Line) -> bool) -> Vec<usize> {
-        let lines = self.lines.iter().enumerate();
+        let lines = self.lines().iter().enumerate();
         lines
             .filter(|(_, line)| is_wanted(line))
             .map(|(position, _)| position)
@@ -122,7 +128,7 @@ impl Outline {
     /// How many parts the messages of a half-open range have; positions beyond the last message have none.
     #[must_use]
     pub fn parts(&self, start: usize, end: usize) -> usize {
-        let lines = self.lines.get(start..end.min(self.lines.len()));
+        let lines = self.lines().get(start..end.min(self.lines.len()));
         let lines = lines.unwrap_or_default().iter();
         lines.map(|line| line.parts as usize).sum()
     }
@@ -165,7 +171,7 @@ impl Outline {
     /// The messages.
     #[must_use]
     pub fn lines(&self) -> &[Line] {
-        &self.lines
+        &self.lines.all
     }
 
     /// The turns, in order.
@@ -323,7 +329,7 @@ mod tests {
         lines.push(Line::of_text(Role::Tool), &[Tie::Result(one)]); // 4
         lines.push(Line::of_text(Role::User), &[]); // 5
         lines.push(Line::of_text(Role::Assistant), &[Tie::Call(two)]); // 6
-        let outline = Outline::new(lines, keys.count());
+        let outline = Outline::new(lines, keys);
         let spans: Vec<_> = outline
             .turns()
             .iter()
@@ -355,7 +361,7 @@ mod tests {
         lines.push(Line::of_text(Role::Tool), &[Tie::Shared(called)]); // 3
         lines.push(Line::of_text(Role::Tool), &[Tie::Shared(shared)]); // 4
         lines.push(Line::of_text(Role::Tool), &[Tie::Result(called)]); // 5
-        let outline = Outline::new(lines, keys.count());
+        let outline = Outline::new(lines, keys);
         assert_eq!(outline.group_ending_at(4), Some(vec![0, 4]));
         assert_eq!(outline.group_ending_at(5), Some(vec![1, 3, 5]));
         assert_eq!(outline.group_ending_at(2), Some(vec![2]));
@@ -363,7 +369,7 @@ mod tests {
 
     #[test]
     fn nothing_has_an_outline_too() {
-        let outline = Outline::new(Lines::default(), 0);
+        let outline = Outline::new(Lines::default(), Keys::default());
         assert!(outline.turns().is_empty() && !outline.in_flight());
         assert!(outline.pending().is_empty() && outline.closed([0]).is_empty());
     }

@@ -124,7 +124,7 @@ impl Line {
 }
 
 /// Lines in order, each with its ties.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Lines {
     pub(super) all: Vec<Line>,
     ties: Vec<Tie>,
@@ -132,16 +132,6 @@ pub struct Lines {
 }
 
 impl Lines {
-    /// Room for `count` messages.
-    #[must_use]
-    pub fn with_capacity(count: usize) -> Self {
-        Self {
-            all: Vec::with_capacity(count),
-            ties: Vec::new(),
-            ends: Vec::with_capacity(count),
-        }
-    }
-
     /// Adds a message with the ties of its parts, in their order.
     pub fn push(&mut self, line: Line, ties: &[Tie]) {
         self.all.push(line);

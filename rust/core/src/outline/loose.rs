@@ -120,7 +120,7 @@ mod tests {
         push(Role::Assistant, &[]); // 2
         push(Role::Tool, &[Tie::Result(call)]); // 3
         push(Role::User, &[]); // 4
-        Outline::new(lines, keys.count())
+        Outline::new(lines, keys)
     }
 
     fn loose(speaking: &[usize], blank: &[usize]) -> Loose {

@@ -38,10 +38,12 @@ pub(crate) struct Outline {
 #[pymethods]
 impl Outline {
     #[new]
+    #[pyo3(signature = (raws, describe, is_request, before = None))]
     fn new(
         raws: &Bound<'_, PyList>,
         describe: &Bound<'_, PyAny>,
         is_request: &Bound<'_, PyAny>,
+        before: Option<&Self>,
     ) -> PyResult<Self> {
         run_attached(raws.py(), || {
             let mut other = Described {
@@ -52,7 +54,7 @@ impl Outline {
                 interpreter::at_step(raws.py(), position)?;
                 raws.get_item(position).map(Plain)
             });
-            let inner = Inner::read(messages, &mut other)?;
+            let inner = Inner::read(before.map(|known| &known.inner), messages, &mut other)?;
             Ok(Self { inner })
         })
     }

@@ -1,7 +1,10 @@
 //! Orders the parts of a history that may be trimmed: the least relevant to a question leave first.
 
+use std::sync::Arc;
+
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedStr;
 use pyo3::types::{PyDict, PyList, PyString};
 use siltstone_core::bm25::{Bm25Params, Query, scores};
 use siltstone_core::outline::{Field, Loose as InnerLoose, Rendering};
@@ -21,42 +24,56 @@ type Held<'py> = (Text, Bound<'py, PyAny>);
 pub(crate) struct Loose {
     outline: Py<Outline>,
     inner: InnerLoose,
-    /// The texts of the groups that have one.
-    texts: Vec<Text>,
+    groups: Vec<Arc<Group>>,
+}
+
+/// A group that was read: the place of its first message, its messages, and its text.
+struct Group {
+    first: usize,
+    raws: Vec<Py<PyAny>>,
+    text: PyBackedStr,
+    is_blank: bool,
 }
 
 #[pymethods]
 impl Loose {
     #[new]
+    #[pyo3(signature = (outline, raws, fixed, shown, held, before = None))]
     fn new(
         outline: &Bound<'_, Outline>,
         raws: &Bound<'_, PyList>,
         fixed: Vec<usize>,
         shown: &Bound<'_, PyAny>,
         held: Held<'_>,
+        before: Option<&Self>,
     ) -> PyResult<Self> {
         run_attached(raws.py(), || {
             let (history, (opening, is_held)) = (&outline.get().inner, held);
             let mut reader = Reader::of(outline, raws, shown)?;
-            let groups = history.without_held(history.loose(fixed), |request| {
+            let loose = history.without_held(history.loose(fixed), |request| {
                 Ok::<_, PyErr>(
                     reader.may_begin(request, &opening)? && is_held.call1((request,))?.extract()?,
                 )
             })?;
-            let (mut inner, mut texts) = (InnerLoose::default(), Vec::with_capacity(groups.len()));
-            for first in groups {
+            let mut known = before.iter().flat_map(|loose| &loose.groups).peekable();
+            let (mut inner, mut groups) = (InnerLoose::default(), Vec::with_capacity(loose.len()));
+            for first in loose {
                 interpreter::at_step(raws.py(), inner.len())?;
-                let text = reader.group(history.members(first))?;
-                let is_blank = text.chars().all(is_space);
-                inner.push(first, is_blank);
-                if !is_blank {
-                    texts.push(text);
-                }
+                let members = history.members(first).map(|at| raws.get_item(at));
+                let own = members.collect::<PyResult<Vec<_>>>()?;
+                while known.next_if(|group| group.first < first).is_some() {}
+                let group = match known.next_if(|group| group.is(first, &own)) {
+                    Some(group) => Arc::clone(group),
+                    None => Arc::new(reader.group(first, history.members(first), own)?),
+                };
+                inner.push(first, group.is_blank);
+                groups.push(group);
             }
+            let outline = outline.clone().unbind();
             Ok(Self {
-                outline: outline.clone().unbind(),
+                outline,
                 inner,
-                texts,
+                groups,
             })
         })
     }
@@ -65,14 +82,16 @@ impl Loose {
         self.inner.len()
     }
 
-    fn texts(&self) -> Vec<&str> {
-        self.texts.iter().map(|text| &**text).collect()
+    fn texts(&self) -> Vec<&PyBackedStr> {
+        let speaking = self.groups.iter().filter(|group| !group.is_blank);
+        speaking.map(|group| &group.text).collect()
     }
 
     fn relevance(&self, py: Python<'_>, query: Text, k1: f64, b: f64) -> PyResult<Vec<f64>> {
         run_detached(py, || {
             let (params, query) = (Bm25Params::new(k1, b)?, Query::of(&query));
-            Ok(scores(&self.texts, &query, params))
+            let texts: Vec<&str> = self.texts().into_iter().map(|text| &**text).collect();
+            Ok(scores(&texts, &query, params))
         })
     }
 
@@ -85,7 +104,7 @@ impl Loose {
         most: i64,
         spared: Option<usize>,
     ) -> PyResult<(Vec<usize>, usize)> {
-        let (needed, given) = (self.texts.len(), scores.len());
+        let (needed, given) = (self.texts().len(), scores.len());
         if needed != given {
             return Err(PyValueError::new_err(format!(
                 "scores must have one for each of the {needed} texts, got {given}"
@@ -98,6 +117,14 @@ impl Loose {
             let outline = &outline.inner;
             Ok(self.inner.until(outline, &scores, &sums, most, spared))
         })
+    }
+}
+
+impl Group {
+    /// Whether it begins there, and its messages are these objects.
+    fn is(&self, first: usize, raws: &[Bound<'_, PyAny>]) -> bool {
+        let mut pairs = self.raws.iter().zip(raws);
+        self.first == first && self.raws.len() == raws.len() && pairs.all(|(own, raw)| own.is(raw))
     }
 }
 
@@ -137,22 +164,28 @@ impl<'a, 'py> Reader<'a, 'py> {
         Ok(may_begin)
     }
 
-    /// The text of a group: the texts of its messages, each on lines of its own.
-    fn group(&mut self, mut members: impl Iterator<Item = usize>) -> PyResult<Text> {
-        let text = match members.next() {
-            Some(first) => self.message(first)?,
-            None => Text::Repaired(String::new()),
+    /// The group of the messages `raws` at the positions `members`. Its text is theirs, each on lines of its own.
+    fn group(
+        &mut self,
+        first: usize,
+        members: impl Iterator<Item = usize>,
+        raws: Vec<Bound<'py, PyAny>>,
+    ) -> PyResult<Group> {
+        let texts = members.map(|at| self.message(at));
+        let mut texts = texts.collect::<PyResult<Vec<_>>>()?;
+        let text = match texts.pop() {
+            Some(Text::Borrowed(text)) if texts.is_empty() => text, // most groups are one message
+            last => {
+                let lines: Vec<&str> = texts.iter().chain(&last).map(|text| &**text).collect();
+                PyString::new(self.raws.py(), &lines.join("\n")).try_into()?
+            }
         };
-        let mut rest = members.peekable();
-        if rest.peek().is_none() {
-            return Ok(text); // most groups are one message
-        }
-        let mut text = String::from(text);
-        for at in rest {
-            text.push('\n');
-            text.push_str(&self.message(at)?);
-        }
-        Ok(Text::Repaired(text))
+        Ok(Group {
+            first,
+            raws: raws.into_iter().map(Bound::unbind).collect(),
+            is_blank: text.chars().all(is_space),
+            text,
+        })
     }
 
     /// The text of a message.
