@@ -110,7 +110,10 @@ SAID = json.loads((Path(__file__).parent.parent / "data" / "statements.json").re
 def test_of_two_true_statements_none_is_lost_and_most_changes_are_seen(half: str) -> None:
     """Pairs of statements, written before the rule: both true of different things, a change, a repetition.
 
-    The weights of changes are fitted to all halves but "sixth, unseen", which was opened when they were done.
+    The rule was made with all halves but "fourth, unseen", which was opened when it was done. So was "fifth,
+    unseen": it found .58 of the changes and .5 of the repetitions, and the rule was mended after that.
+    The rule was not mended for the sixth: weights fitted to all others find .62 of the changes of its unseen
+    half, and take the place of twice as many statements that are of something else.
     """
     of_kind = {"both": "ADD", "update": "SUPERSEDE", "repeat": "NONE"}
     right: dict[str, list[bool]] = {kind: [] for kind in of_kind}
@@ -118,7 +121,7 @@ def test_of_two_true_statements_none_is_lost_and_most_changes_are_seen(half: str
         action, _ = decide(new_fact("fact", second), [new_fact("fact", first)])
         right[kind].append(action == of_kind[kind])
     shares = {kind: sum(each) / len(each) for kind, each in right.items()}
-    assert shares["both"] >= 0.97
+    assert all(right["both"])
     assert shares["update"] >= SAID[half]["updates"]
     assert shares["repeat"] >= SAID[half]["repetitions"]
 

@@ -7,8 +7,8 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from itertools import chain, groupby, pairwise, takewhile
-from typing import Final, Literal, NamedTuple, TypeAlias
+from itertools import chain, dropwhile, pairwise, takewhile
+from typing import Final, Literal, TypeAlias
 
 from siltstone.knowledge.base import ACTS, Fact, FactStore, now_ms, pattern, patterns, rows, words_of
 from siltstone.knowledge.standing import resettles, settles
@@ -18,12 +18,11 @@ from siltstone.knowledge.standing import resettles, settles
 # Patterns, each of the table of its name.
 (
     _CHANGE, _GIVEN_UP, _VALUE, _POLITE, _LATELY, _CORRECTS, _SAYS_CHANGE, _CHANGES_TO, _THEY_CHANGED,
-    _TELLS_CHANGE, _MOVES,
-    _IT_IS_NOW, _LEADS_IN, _GIVES_UP, _ADDS, _JOINS, _WHOLE, _FRONT, _NUMERAL,
+    _IT_IS_NOW, _LEADS_IN, _GIVES_UP, _IS_GONE, _ADDS, _JOINS, _WHOLE, _FRONT, _NUMERAL,
 ) = map(pattern, (
     "change", "given up", "value", "polite", "lately", "corrects", "says change", "changes to",
-    "they changed", "tells change", "moves", "it is now", "leads in", "gives up", "adds",
-    "joins", "whole", "front", "numeral",
+    "they changed", "it is now", "leads in", "gives up", "is gone", "adds", "joins", "whole", "front",
+    "numeral",
 ))  # fmt: skip
 
 _WORD: Final = re.compile(r"[^\W_]+(?:[._/:@-][^\W_]+)*")
@@ -134,22 +133,17 @@ def _root(word: str) -> str:
 _SOFT: Final = frozenset(map(_root, words_of("soft").split())) | _LEFT_OUT | {"→"}
 # Kinds of words, each of the table of its name.
 (
-    _WAYS, _ACTORS, _LIGHT, _TIES, _PRONOUNS, _PERSONS, _NEVER, _AUXILIARIES, _IS, _PAST,
-    _ONE_PLACE, _LIVES, _GATHERS, _OWED, _ATTRIBUTES, _DAYS, _UNITS, _DENYING,
+    _WAYS, _ACTORS, _LIGHT, _OCCURS, _TIES, _PRONOUNS, _PERSONS, _NEVER, _AUXILIARIES, _FINITE, _IS, _PAST,
+    _ONE_PLACE, _LIVES, _OWED, _GATHERS, _MANY, _SEVERAL, _ATTRIBUTES, _DAYS, _UNITS,
 ) = (
     _stems(words_of(table)) for table in (
-        "ways", "actors", "light", "ties", "pronouns", "persons", "never", "auxiliaries",
-        "is", "past", "one place", "lives", "gathers", "owed", "attributes",
-        "days", "units", "denying",
+        "ways", "actors", "light", "occurs", "ties", "pronouns", "persons", "never", "auxiliaries",
+        "finite", "is", "past", "one place", "lives", "owed", "gathers", "many", "several", "attributes",
+        "days", "units",
     )
 )  # fmt: skip
 _IN_CHINESE: Final = re.compile(f"[{_CJK}]")
-_WEIGHTS: Final = {name: int(weight) for name, weight in rows("weight")}  # hundredths; a change has 20
-_APART: Final = words_of("apart").split("; ")  # features that say so by themselves
-_OURS: Final = frozenset({"i", "we"})
 _PREPOSITIONS: Final = _TIES - {"not", "never", "instead"} | {"of", "for"}
-_BETWEEN: Final = _SOFT | _PREPOSITIONS
-_FRAME: Final = _PREPOSITIONS | _stems("be where what who which that it")
 _CLOCK: Final = re.compile(r"\d.*(?::\d\d|am|pm|st|nd|rd|th)")
 
 _ACTS: Final = _stems(" ".join(ACTS))
@@ -168,10 +162,12 @@ class Statement:
         tied: Words behind a preposition or a negation, which says what they are to the rest.
         front: The words of a first phrase such as "on Tuesday", which is a qualifier.
         verb: The place of the verb, or of a change such as "was moved to"; -1 where none is known.
+        is_change: Whether the verb is such a change.
         given_up: The words behind "no longer", "instead of", "switched from".
         says_change: Whether a word such as "now" says that something changed.
         names: Words that are written as names or codes.
         is_past: Whether it tells of an event that is over.
+        is_definite: Whether it begins with "the", so that one thing alone is meant.
         gist: The words that say something, in any order, and without those that can be said otherwise.
     """
 
@@ -180,10 +176,12 @@ class Statement:
     tied: frozenset[tuple[str, str]]
     front: frozenset[str]
     verb: int
+    is_change: bool
     given_up: frozenset[str]
     says_change: bool
     names: frozenset[str]
     is_past: bool
+    is_definite: bool
     gist: frozenset[str]
 
     @property
@@ -224,12 +222,13 @@ def statement(text: str) -> Statement:
     proper = {form for form, word, _ in whole[1:] if word[0].isupper() and not word.isupper()}
     is_change, before = "→" in tokens, tokens[: max(0, verb)]
     return Statement(
-        tokens=tuple(tokens), content=tuple(sorted(every)), tied=tied, verb=verb,
+        tokens=tuple(tokens), content=tuple(sorted(every)), tied=tied, verb=verb, is_change=is_change,
         given_up=given, front=frozenset(fronted) - _TIES - {"for"},
         names=frozenset(form for form, word, _ in said if word[0].isupper() or not word.isalpha()),
         says_change=corrects or count + led_in > 0 or is_change or not {"new", "新"}.isdisjoint(before),
         is_past=not is_change and verb >= 0
         and (tokens[verb] in _PAST or (said[verb][1].lower().endswith("ed") and tokens[verb][-2:] != "ed")),
+        is_definite=plain[:4].lower() == "the ",
         gist=frozenset(part for word in every for part in _parts(word)) - (_SOFT - proper),
     )  # fmt: skip
 
@@ -268,132 +267,6 @@ def _verb(said: Sequence[tuple[str, str, bool]]) -> int:
     return -1
 
 
-class _Lost(NamedTuple):
-    """Words in a row that the other statement lacks, and what stands around them."""
-
-    place: int
-    words: tuple[str, ...]
-    before: str  # the word of content that both have; empty at the ends
-    behind: str
-    tie: str  # the preposition
-
-    @property
-    def kind(self) -> str:
-        """What kind of value it is: ``time``, ``number``, ``code`` or ``name``."""
-        is_time = all(word in _TIMES or word in _TIES or word[0].isdigit() for word in self.words)
-        if is_time and any(word in _TIMES or _CLOCK.fullmatch(word) for word in self.words):
-            return "time"
-        if not any(word[0].isdigit() for word in self.words):
-            return "name"
-        return "number" if all(word[0].isdigit() or word in _UNITS for word in self.words) else "code"
-
-    def likeness(self, other: _Lost) -> int:
-        """How surely both stand at the same place of a statement; 0 if they do not."""
-        around = (self.before == other.before, self.behind == other.behind)
-        shared = (around[0] and self.before) or (around[1] and self.behind)
-        is_alike = self.kind == other.kind != "name" or self.behind == other.behind == ""
-        return 8 * all(around) + 4 * bool(shared) + 2 * (self.tie == other.tie != "") + is_alike
-
-
-def _has(said: Statement, word: str) -> bool:
-    return word in said.tokens or all(part in said.gist or part in said.tokens for part in _parts(word))
-
-
-def _lost(said: Statement, other: Statement) -> list[_Lost]:
-    tokens = said.tokens
-    content = [
-        n for n, word in enumerate(tokens) if (word not in _SOFT, not _has(other, word))[word in _TIMES]
-    ]
-    rows = [[*row] for _, row in groupby(content, lambda place: _has(other, tokens[place]))]
-    found, last = list[_Lost](), 0
-    for left, row, right in zip([[], *rows], rows, [*rows[1:], []], strict=False):
-        before, behind = (_root(tokens[end[0]]) if end else "" for end in (left[-1:], right[:1]))
-        for place in () if _has(other, tokens[row[0]]) else row:
-            if place == row[0] or not _PREPOSITIONS.isdisjoint(tokens[last:place]):
-                soft = takewhile(_BETWEEN.__contains__, reversed(tokens[:place]))
-                tie = next(filter(_PREPOSITIONS.__contains__, soft), "")
-                found.append(_Lost(place, (), before, behind, tie))
-            last = place
-            found[-1] = found[-1]._replace(words=(*found[-1].words, tokens[place]))
-    return found[:16]  # in long texts no more places are compared
-
-
-@lru_cache(16_384)
-def features(old: str, new: str) -> frozenset[str]:
-    """What two statements have in common, and where they differ: features, most with a weight."""
-    sides = before, after = statement(old), statement(new)
-    mine, left, pairs = _lost(before, after), _lost(after, before), list[tuple[_Lost, _Lost]]()
-    ties = {one.tie for one in left}
-    for one in mine:  # the words that stand at the same place of both
-        other = max(left, key=one.likeness, default=one)
-        if left and one.likeness(other):
-            left.remove(other)
-            pairs.append((one, other))
-    *_, value = (), *sorted(pairs, key=lambda each: ("name" not in {one.kind for one in each}, each[0].place))
-    kinds, is_chinese = {one.kind for one in value}, bool(_IN_CHINESE.search(old))
-    verb, new_verb = (said.tokens[said.verb] if said.verb >= 0 else "" for said in sides)
-    nouns = [word for word in before.subject - _OURS if word not in _SOFT or word in _ATTRIBUTES]
-    fronts = [said.front - {*each.tokens} - each.front for said, each in ((before, after), (after, before))]
-    given = after.given_up - _LIGHT - _PREPOSITIONS - _PRONOUNS
-    gives_up = bool(given) and given <= {*before.content} - before.given_up
-    told = [statement(text).says_change or _TELLS_CHANGE.search(text) is not None for text in (old, new)]
-    changes, denies = gives_up or told == [False, True], before.denies != after.denies
-    affirmed = [said.gist.union(filter(str.isdigit, said.tokens)) - _DENYING for said in sides]
-    shared, is_one = len(before.gist & after.gist), verb in _ONE_PLACE | _IS
-    has_numbers = [any(w[0].isdigit() or w in _TIMES for w in said.tokens) for said in sides]
-    is_proper = bool(value) and all(sides[n].names & {*value[n].words} for n in (0, 1))
-    is_behind = bool(value) and value[0].place > max(0, before.verb) and value[1].place > max(0, after.verb)
-    is_same_subject = before.verb > 0 < after.verb and before.subject ^ after.subject <= _OURS
-    others = (before.subject - {*after.tokens}) | (after.subject - {*before.tokens})
-    is_same_noun = bool(nouns) and all(_has(after, word) for word in nouns)
-    is_value = len(mine) == 1 and bool(kinds) and kinds <= {"number", "time", "code"}
-    is_alike = (len(kinds) == 1 or kinds == {"number", "time"}) and not _are_of_others(before, after)
-    is_clean = len(pairs) == 1 == len(mine) and is_alike and is_behind and not left and not any(fronts)
-    is_clean = is_clean and (is_same_subject or shared > 0)
-    found = {
-        "changes": changes, "changes, one at a time": changes and is_one, "number": kinds == {"number"},
-        "changes, concrete": changes and (all(has_numbers) or not before.names <= {"i", *before.tokens[:1]}),
-        "changes, one of many": changes and verb in _GATHERS and kinds == {"name"},
-        "changes, half shared": changes and 2 * shared >= len(before.gist),
-        "changes, same subject": changes and is_same_subject, "says change": after.says_change,
-        "moves": is_same_subject and verb in _LIVES and (
-            (after.says_change and verb == new_verb) or (is_proper and _MOVES.search(new) is not None)
-        ),
-        "nothing shared": not gives_up and shared <= is_chinese and not (is_clean and verb == new_verb),
-        "another subject": not is_same_noun and any(
-            (one.place < before.verb and each.place < after.verb)
-            or (one.place == each.place == 0 and (one.kind == each.kind == "number" or denies))
-            for one, each in pairs
-        ),
-        "for another": "for" in {one.tie for one in mine} and (bool(fronts[1]) or "for" in ties),
-        "another attribute": any(word.isascii() for word in others & _ATTRIBUTES) and not is_clean,
-        "if another": before.tokens[:1] == ("if",) and any(w.isalpha() for one in mine for w in one.words),
-        "denies, the same": denies and affirmed[0] == affirmed[1] != frozenset(), "gives up": gives_up,
-        "gives up, the same": gives_up and before.gist <= after.gist, "same noun": is_same_noun,
-        "talk": bool({"you", "it", "thi", "this", "that"} & {*before.tokens[:2], *after.tokens[:2]}),
-        "clean, proper": is_clean and is_proper, "clean, same subject": is_clean and is_same_subject,
-        "clean, shares little": is_clean and shared < 2 and not is_same_noun, "lost places": len(mine) > 1,
-        "clean, one name": is_clean and is_one and kinds == {"name"}, "one value lost": is_value,
-        "one value lost, same noun": is_value and is_same_noun, "in another": any(fronts),
-        "lost 2": len([word for word in before.gist - after.gist if word.isascii()]) > 1,
-    }  # fmt: skip
-    return frozenset(name for name, holds in found.items() if holds)
-
-
-def is_open(found: frozenset[str]) -> bool:
-    """Whether the weights decide: no feature says by itself that two statements are of different things."""
-    gathers = "changes, one of many" in found and "gives up" not in found
-    return not gathers and found.isdisjoint(_APART)
-
-
-def _changes_to(old: str, new: str) -> bool:
-    found = features(old, new)
-    if "denies, the same" in found:
-        return statement(new).denies or statement(new).says_change
-    is_change = sum(_WEIGHTS.get(name, 0) for name in ("", *found)) >= 20
-    return "moves" in found or (is_open(found) and is_change)
-
-
 def repeats(one: str, other: str) -> bool:
     """Whether two sentences say the same of the same, in other words or in another order."""
     left, right = statement(one), statement(other)
@@ -403,7 +276,7 @@ def repeats(one: str, other: str) -> bool:
     is_less = extra <= (_WEAK | _VERBS if has_number else _WEAK) and len(extra) < min(3, len(both))
     if not longer.gist >= shorter.gist or not (is_less or _adds_little(longer, shorter, extra)):
         return False
-    if (len(both) < 2 and not {*left.content} ^ {*right.content} <= _FRAME) or _are_of_others(left, right):
+    if (len(both) < 2 and left.content != right.content) or _are_of_others(left, right):
         return False
     mine, theirs = (
         {(tie, part) for tie, word in said.tied if tie in _WAYS for part in both.intersection(_parts(word))}
@@ -447,9 +320,7 @@ def _actors(said: Statement, other: Statement) -> list[str]:
 
 def _bare_subject(said: Statement, other: Statement) -> frozenset[str]:
     """The subject without places and times, which may stand anywhere, as far as the *other* has its words."""
-    units = _UNITS | _TIMES | {"tim"}
-    counts = {one for one, behind in pairwise(said.tokens) if one.isdigit() and behind in units}
-    moving = said.front.union(other.front, *(said.tied | other.tied), _TIES, _LIGHT, units, counts)
+    moving = said.front.union(other.front, *(said.tied | other.tied), _TIES, _TIMES, _UNITS, _LIGHT)
     return (said.subject - moving) & {*other.tokens}
 
 
@@ -459,17 +330,149 @@ def replaces(new: str, old: str) -> str:
     Empty if it does not.
     """
     parts = _JOINS.split(new.strip(" .!。！"))
-    parts = parts if len(parts) > 1 and all(map(_WHOLE.match, parts)) else []
-    clauses = [part for part in parts if part is parts[0] or statement(part).subject]
-    is_other = _ADDS.search(new) is not None or "another subject" in features(old, new)
-    if is_other or not any(_changes_to(old, said) for said in (new, *clauses)):
+    can_split = len(parts) > 1 and all(map(_WHOLE.match, parts))
+    clauses = [part for part in parts if can_split and (part is parts[0] or statement(part).subject)]
+    before = statement(old)
+    why = next(filter(None, (_replaces(statement(clause), before) for clause in [new, *clauses])), "")
+    why = why or ("the newer gives up what this states" if _is_gone(new, before) else "")
+    return "" if _ADDS.search(new) else why
+
+
+def _value_of(said: Statement) -> frozenset[str]:
+    """The words directly behind the verb, up to a preposition."""
+    behind = dropwhile(_PREPOSITIONS.__contains__, said.tokens[said.verb + 1 :])
+    return frozenset(takewhile(lambda word: word not in _PREPOSITIONS, behind)) - _PRONOUNS - _LIGHT
+
+
+def _tied(said: Statement) -> frozenset[str]:
+    """The words that qualify, each behind a preposition."""
+    ties = _PREPOSITIONS - {"from", "to"}
+    return frozenset(word for tie, word in pairwise(said.tokens) if tie in ties and word not in _PREPOSITIONS)
+
+
+def _is_gone(new: str, before: Statement) -> bool:
+    """Whether *new* says that who or what *before* names has left, and names another for the same."""
+    gone = {form for found in _IS_GONE.finditer(new) for form, *_ in _tokens(found[found.lastindex or 0])}
+    verb, of_value = before.tokens[before.verb] if before.verb > 0 else "", _value_of(before)
+    if gone.isdisjoint(of_value) and verb in _IS:  # "Ann is our lead"
+        of_value = before.names & before.subject - _PRONOUNS
+    if gone.isdisjoint(of_value) or verb not in _IS | _ONE_PLACE | _LIGHT | {"work"}:
+        return False
+    after = statement(new)
+    rest = {form for form, _, _ in _tokens(new)} - gone - _SOFT
+    is_same = gone >= of_value and after.verb > 0 and after.subject == before.subject
+    is_of_same = _tied(after) <= {*before.tokens} and not rest.isdisjoint({*before.tokens} - of_value)
+    return bool(rest - {*before.tokens}) and (is_same or is_of_same)
+
+
+def _replaces(after: Statement, before: Statement) -> str:
+    known, owners = frozenset(before.content), {"i", "we"}
+    given = after.given_up - _LIGHT - _PREPOSITIONS - _PRONOUNS
+    if given and given <= known and not given & before.given_up - _LIGHT - _TIES:
+        named = known - _LIGHT - _PREPOSITIONS - (_PRONOUNS if after.verb == 0 else set())
+        is_switch = {"from", "从"} & {*after.tokens} and {"to", "→"} & {*after.tokens}
+        if is_switch or "use" in after.given_up:  # "from A to B" needs no other word of the old statement
+            verb, first = (*before.tokens[before.verb :], "", "")[:2]
+            is_it = before.subject - after.subject <= owners or (verb in _IS and first not in _PREPOSITIONS)
+            if before.verb > 0 and not before.is_past and (verb not in _GATHERS or "switch" in after.tokens):
+                about = {*takewhile(lambda word: word not in ("from", "从", "not"), after.tokens)} - given
+                is_all = is_it and given <= _value_of(before) and _tied(after) | after.front <= known
+                is_all = is_all and about <= known | _PAST | _LIGHT | owners
+                named = frozenset() if is_all else named - _ATTRIBUTES - {verb}
+        if named <= after.given_up.union(after.tokens, after.front) and after.subject - _LIGHT <= known:
+            return "the newer gives up what this states"
+    is_same = after.front == before.front and after.subject - owners == before.subject - owners
+    if after.denies != before.denies:
+        deny = {"not", "never", "不", "没", "do", "can", "will", "at", "all", "能"}
+        now, was = (frozenset(said.content) - deny for said in (after, before))
+        is_said = after.denies and (after.verb > 0 or not after.tokens[-1].isascii())
+        is_less = is_said and after.tokens[after.verb] in was and len(now - owners) > 1 and now <= was
+        is_equal = len(before.gist - deny) > 1 and before.gist - deny == after.gist - deny
+        is_denied = (is_equal or (is_same and (now == was or is_less))) and (
+            after.denies or after.says_change
+        )
+        return "the newer denies what this states" if is_denied else ""
+    verb = before.tokens[max(0, before.verb)] if before.tokens else ""
+    moves = is_same and after.says_change and verb in _LIVES and verb in after.tokens[: after.verb + 1]
+    return "the same subject and relation, another value" if moves or _has_other_value(before, after) else ""
+
+
+def _only_value(said: Statement, other: Statement, *acts: frozenset[str]) -> tuple[int, list[str], bool]:
+    """The only words in a row that the *other* lacks, their place, and whether they can be a name."""
+    known = other.gist.union(other.tokens, _SOFT, ("new", "新"), *acts)
+    lost = [not known.issuperset(_parts(word)) for word in said.tokens]
+    first, last = (lost.index(True), len(lost) - lost[::-1].index(True)) if True in lost else (0, 0)
+    value = said.tokens[first:last]
+    shared = {word for word, is_lost in zip(value, lost[first:last], strict=True) if not is_lost}
+    is_name = not _FINITE & {*value} and not any(map(str.isascii, shared - _PREPOSITIONS))
+    is_apart = all(word in _SOFT or (not word.isascii() and 2 * len(shared) < len(value)) for word in shared)
+    if not is_apart or not said.gist - known <= {part for word in value for part in _parts(word)}:
+        return first, [], False
+    return first, [word for word in value if word not in _SOFT - _TIMES - _TIES] or list(value), is_name
+
+
+def _has_other_value(before: Statement, after: Statement) -> bool:
+    """Whether all else is the same in any order, and the relation has one value at a time."""
+    sides = ((before, after), (after, before))
+    (old_place, was, was_name), (place, now, is_name) = (_only_value(*each) for each in sides)
+    changes = after.says_change or before.is_change
+    verb, new_verb = (said.tokens[said.verb] if said.tokens else "" for said in (before, after))
+    is_reworded = changes and (after.is_change or not _OCCURS.isdisjoint((verb, new_verb)))
+    # "The letter goes out on Friday", "we send the letter on Monday now".
+    if is_reworded and not (_kind(was) and _kind(now)):
+        found = [_only_value(*each, _ACTS & {verb, new_verb}) for each in sides]
+        if {_kind(value) for _, value, _ in found} <= {"number", "time"}:
+            (old_place, was, was_name), (place, now, is_name) = found
+    starts = after.verb + 1 if after.is_change else 0 if after.says_change else max(1, after.verb)
+    is_behind = old_place >= max(1, before.verb) and place >= starts
+    if not was or not now or not is_behind or (after.is_past and not changes and "born" not in after.tokens):
+        return False
+    common = before.gist & after.gist - _UNITS - _TIMES
+    is_same, moves = before.subject == after.subject, after.is_change and verb in _ONE_PLACE | _IS
+    if not common and not (is_same and (verb == new_verb or moves)):
+        return False
+    kinds = {_kind(was), _kind(now)}
+    relation = {*before.tokens[max(0, before.verb) : old_place], *after.tokens[max(0, after.verb) : place]}
+    has_many = bool(relation & _MANY) and not relation & {"every", "each", "每", "是"}
+    if kinds == {"number"}:
+        behind = after.tokens[after.tokens.index(now[-1]) + 1 :]
+        is_counted = _UNITS & {*behind, *now} or not now[0][-1].isdigit() or (behind and "have" in relation)
+        is_of_one_unit = all(word[0].isdigit() or word in _UNITS for word in {*was} ^ {*now})
+        is_comparable = is_of_one_unit or not before.subject.isdisjoint(_ATTRIBUTES)
+        return is_comparable and bool(changes or is_counted or not has_many)
+    if kinds <= {"number", "time"}:
+        if not changes and all(_DAYS & {*each} and {*each} - _DAYS - _TIES for each in (was, now)):
+            return False  # another day and another hour: another meeting
+        is_unsure = (_DAYS & {*was, *now} or (len(now) > 2 and _TIES & {*now})) and not relation & _IS
+        return changes or not (has_many or is_unsure)
+    is_said = min(before.verb, after.verb) > 0 or not was[0].isascii()
+    if kinds != {"name"} or not (was_name and is_name and is_said) or verb in was or _NEVER & {*was, *now}:
+        return False
+    are_names = after.names.issuperset(now) and before.names.issuperset(was)
+    is_attribute = bool(before.subject & _ATTRIBUTES)
+    if changes:
+        is_it = not {"be", "是", "为"}.isdisjoint((verb, new_verb))
+        is_known = is_same or len(common) > 1 or bool(before.subject - {"i", "we", "it"})
+        gathers = _GATHERS & relation or {"work", "with"} <= relation
+        return is_known and not gathers and (not is_it or are_names or is_attribute)
+    is_one = are_names and (before.is_definite or (before.subject & {"i", "we"} and len(before.subject) > 1))
+    is_of_several = (before.subject & _SEVERAL and verb not in _LIVES) or "have" in relation
+    if verb != new_verb or not (before.subject ^ after.subject) <= {"i", "we"} or is_of_several:
+        return False
+    called = before.tokens[before.verb + 1] if verb in _IS else verb
+    return called in _ONE_PLACE or (verb in _IS and bool(is_attribute or is_one))
+
+
+def _kind(words: Sequence[str]) -> str:
+    """What kind of value *words* are: ``time``, ``number`` or ``name``; empty for none of them."""
+    if not 0 < len(words) <= 8 or "not" in words:
         return ""
-    before, after = statement(old), statement(new)
-    if before.denies != after.denies:
-        return "the newer denies what this states"
-    gives_up = not after.given_up.isdisjoint(before.content)
-    other_value = "the same subject and relation, another value"
-    return "the newer gives up what this states" if gives_up else other_value
+    is_time = all(word in _TIMES or word in _TIES or word[0].isdigit() for word in words)
+    if is_time and any(word in _TIMES or _CLOCK.fullmatch(word) for word in words):
+        return "time"
+    if not _PREPOSITIONS.isdisjoint(words):
+        return ""
+    return "number" if words[0][0].isdigit() and len(words) <= 3 else "name"
 
 
 # Compares a new fact with known ones: it is new, known, a better wording, or a change.
