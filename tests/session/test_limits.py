@@ -210,6 +210,18 @@ def test_a_server_that_cuts_requests_in_silence_is_found_out_within_two_turns(
     assert len(unseen) <= 3, unseen
 
 
+def test_a_larger_request_after_a_compaction_is_no_request_that_has_grown() -> None:
+    """The provider counts few tokens for the new texts, and many for those that left."""
+    with Session.open(None, "s", memory=SimpleMemoryStore(), context_window=32_768) as session:
+        session.append(*[user("4711 0815 99 " * 100), assistant("Noted.")] * 6, user("And now?"))
+        session.append(assistant("Yes."), usage={"input_tokens": 5_000})
+        session.compact()
+        for number, told in enumerate((4_600, 4_620)):
+            session.append(user("The harbour is calm and grey. " * (12 if number else 900)))
+            session.append(assistant("Yes."), usage={"input_tokens": told})
+        assert [each.tokens for each in session.limits] == [0]
+
+
 def learned_in(path: Path) -> None:
     with Session.open(path, "s", context_window=WINDOW, agent_model="m") as session:
         for number in range(20):

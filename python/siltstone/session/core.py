@@ -625,6 +625,8 @@ class SessionCore:
         known = None
         if counted and sent and not state.view.is_mostly_media():
             before = state.clock.known()
+            if not state.clock.last_input_tokens and before.pairs and before.pairs[-1][0] < sent:
+                before = before._replace(pairs=())  # the history is another one, not one that has grown
             known = before.counted(sent, counted, state.view.rule.name, self.reserved_tokens)
             known = known.cut(self.given_window or 0)
             if known.tokens != before.tokens:
