@@ -214,7 +214,7 @@ def opened(
 ) -> Any:
     """A session that compacts early and often."""
     config = siltstone.CompactionConfig(
-        auto_compact_threshold=900,
+        auto_compact_threshold=1_000,
         min_turns_between_compactions=1,
         recent_turn_budget=2,
         max_summary_tokens=200,

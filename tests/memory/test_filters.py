@@ -298,7 +298,7 @@ def test_the_order_of_a_reranker_counts_and_not_the_scores_that_it_left() -> Non
 def test_a_session_leaves_out_what_is_in_context_and_spreads_the_rest(tmp_path: Path) -> None:
     session = Session.open(tmp_path, "s", context_window=4_000)
     for n in range(80):
-        topic = "the valve leaks" if n % 8 == 5 else f"weather report {n} " + "rain and wind " * 20
+        topic = "the valve leaks" if n % 8 == 5 else f"weather report {n} " + "rain and wind " * 12
         session.append({"role": "user" if n % 2 == 0 else "assistant", "content": topic})
     session.compact()
     places = [each.source_range[0] for each in session.search("valve leaks", 5, order="time")]
