@@ -10,7 +10,7 @@ import pytest
 SCRIPTS = Path(__file__).parent.parent / "scripts"
 NAMES = ["adapter(a, lowest)", "adapter(a, newest)", "server(mcp 1)"]
 
-sys.path.insert(0, str(SCRIPTS))
+sys.path.append(str(SCRIPTS))
 from sessions import main  # noqa: E402
 
 

@@ -172,9 +172,10 @@ class Settings:
 
 @cache
 def _check_of(kind: str) -> Callable[[str, object], object] | None:
-    if kind == "bool":
+    """The check of a type, which a module with postponed annotations has by its name."""
+    if kind in ("bool", str(bool)):
         return boolean
-    words = re.fullmatch(r"Literal\[(.*)\]", kind)
+    words = re.fullmatch(r"(?:typing\.)?Literal\[(.*)\]", kind)
     return partial(one_of, words=tuple(re.findall("'([^']*)'", words[1]))) if words else None
 
 

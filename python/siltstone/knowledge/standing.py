@@ -34,7 +34,7 @@ _DENIES: Final = frozenset(words_of("denies").split())
 
 
 def is_standing(sentence: str, least: int = LEAST) -> bool:
-    """Whether *sentence*, which a user wrote himself, is a standing wish: its sum is at *least* so large."""
+    """Whether *sentence*, which a user wrote himself, is a standing wish: its sum is *least* or more."""
     weights = _weights()
     return sum([weights.get(place, 0) for place in features(sentence)]) >= least
 

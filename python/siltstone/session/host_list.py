@@ -171,6 +171,9 @@ class HostList:
     _summaries: dict[str, RangeSet] = field(default_factory=dict)  # known summary texts, to their messages
     shown_of: int | None = None  # the compaction up to which ``_shown`` has the views
     _shown: Sequence[Sequence[tuple[str, RangeSet]]] = ()  # their summaries without marks, newest view first
+    _bare: Mapping[str, RangeSet] = field(
+        default_factory=dict
+    )  # each such text, to the newest one's messages
     _asked: set[bytes] = field(default_factory=set)  # digests of texts that were looked up in the log already
     _before: Sequence[Seen] = ()  # the list before, in which an object may stand more than once
     _seen: dict[int, Seen] = field(default_factory=dict)  # by id() of the object, which Seen keeps alive
@@ -215,7 +218,7 @@ class HostList:
                 continue
             newest = same[0]
             if newest.kind == "summary":
-                self._summaries.setdefault(text, union(newest.covers))
+                self._summaries[text] = union(newest.covers)
             elif newest.seq is not None:
                 self._substitutes[message_digest(text)] = newest.seq
         return self
@@ -226,9 +229,8 @@ class HostList:
             [(chat.unmarked(row.raw), union(row.covers)) for row in rows if row.kind == "summary"]
             for rows in views
         ]
-        for view in reversed(shown):
-            self._summaries.update(view)
-        return replace(self, shown_of=head, _shown=shown)
+        bare = {text: covers for view in reversed(shown) for text, covers in view}
+        return replace(self, shown_of=head, _shown=shown, _bare=bare)
 
     def outdated(self) -> HostList:
         """The value after messages of the log were forgotten: the log is read again before the next use."""
@@ -274,8 +276,9 @@ class HostList:
         shown = self._as_shown(raws)
         for place, raw in enumerate(raws):
             text = _summary_text(raw)
-            covers = self._summaries.get(text, self._covers_of_forgotten(raw)) if text else None
-            covers = shown.get(place, covers)
+            covers = shown.get(place, self._covers_of(text))
+            if covers is None and text:
+                covers = self._covers_of_forgotten(raw)
             if covers is not None:
                 if covers not in found.values() and not self._is_behind(raws[:place], covers):
                     found[place] = covers
@@ -290,7 +293,7 @@ class HostList:
         that are in *raws*; of equal ones the newest.
         """
         texts = {place: _summary_text(raw) for place, raw in enumerate(raws)}
-        texts = {place: text for place, text in texts.items() if text in self._summaries}
+        texts = {place: text for place, text in texts.items() if self._covers_of(text) is not None}
         bare = [place for place, text in texts.items() if chat.read_mark(text) is None]
         wanted = [chat.unmarked(text) for text in texts.values()]
         alike = [view for view in self._shown if [text for text, _ in view] == wanted] if bare else []
@@ -309,6 +312,10 @@ class HostList:
         """The summaries in *raws*, at the places *summaries*, that still have a forgotten text."""
         found = [self._sighted(place, raws[place]) for place in summaries]
         return [each for each in found if self._covers_of_forgotten(each.raw) is not None]
+
+    def _covers_of(self, text: str) -> RangeSet | None:
+        """The messages that a known summary with *text* replaces, with or without its mark; else None."""
+        return self._bare.get(text, self._summaries.get(text))
 
     def _covers_of_forgotten(self, raw: RawMessage) -> RangeSet | None:
         """The messages that *raw* replaces, if it is a summary whose text was forgotten since; else None."""
@@ -531,7 +538,7 @@ class HostList:
         """Whether *raw* is no summary. Call :meth:`unknown` with it before."""
         if isinstance(raw, chat.SummaryMessage) or self._covers_of_forgotten(raw) is not None:
             return False
-        return _summary_text(raw) not in self._summaries
+        return self._covers_of(_summary_text(raw)) is None
 
     def returned(self, host: Iterable[Seen]) -> list[Seen]:
         """The messages of *host* with a forgotten text, which is in no message of the log any more."""
